@@ -1,0 +1,1 @@
+"""Ground truths: factors of variation and the images they make."""

@@ -1,0 +1,19 @@
+"""Where things are on the user's disk."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """Folder for what can be made again: $UNWEAVE_CACHE, or unweave in the user's cache folder."""
+    if given := os.environ.get("UNWEAVE_CACHE"):
+        return Path(given).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "unweave"
+
+
+def data_root(root: str | Path | None = None) -> Path:
+    """Folder of downloaded data sets: the one given, $UNWEAVE_DATA, or data in the cache folder."""
+    given = root or os.environ.get("UNWEAVE_DATA")
+    return Path(given).expanduser() if given else cache_folder() / "data"
