@@ -14,12 +14,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from unweave.errors import UnweaveError
+
+# How many rows from the first on, or the numbers of the rows.
+Rows: TypeAlias = int | NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -61,24 +65,25 @@ class Stream:
         """The same stream, seen from a later row on."""
         return replace(self, first=self.first + int(rows))
 
-    def bits(self, rows: int, columns: int) -> NDArray[np.uint32]:
+    def bits(self, rows: Rows, columns: int) -> NDArray[np.uint32]:
         """(rows, columns) words of 32 random bits."""
-        out = np.empty((rows, columns), np.uint32)
+        numbers = rows if isinstance(rows, np.ndarray) else np.arange(rows)
+        out = np.empty((len(numbers), columns), np.uint32)
         low, high = np.uint64(self.key & 0xFFFFFFFF), np.uint64(self.key >> 32)
-        _fill(out, low, high, np.uint64(self.first), np.uint64(self.step))
+        _fill(out, low, high, numbers.astype(np.uint64) + np.uint64(self.first), np.uint64(self.step))
         return out
 
-    def bytes(self, rows: int, columns: int) -> NDArray[np.uint8]:
+    def bytes(self, rows: Rows, columns: int) -> NDArray[np.uint8]:
         """(rows, columns) random bytes, all 256 values alike."""
         words = self.bits(rows, -(-columns // 4)).astype("<u4", copy=False)
         return words.view(np.uint8)[:, :columns]
 
-    def uniform(self, rows: int, columns: int) -> NDArray[np.float64]:
+    def uniform(self, rows: Rows, columns: int) -> NDArray[np.float64]:
         """(rows, columns) numbers in the open interval (0, 1): odd multiples of 2^-24, exact in float32."""
         bits = self.bits(rows, columns) >> np.uint32(9)
         return (bits.astype(np.float64) + 0.5) * 2.0**-23
 
-    def integers(self, rows: int, sizes: Sequence[int]) -> NDArray[np.int64]:
+    def integers(self, rows: Rows, sizes: Sequence[int]) -> NDArray[np.int64]:
         """(rows, len(sizes)) whole numbers, column j uniform in 0 .. sizes[j] - 1.
 
         By multiplication and shift, so that no draw is ever rejected; the probability of a value is
@@ -87,7 +92,7 @@ class Stream:
         bits = self.bits(rows, len(sizes)).astype(np.uint64)
         return (bits * np.asarray(sizes, np.uint64) >> np.uint64(32)).astype(np.int64)
 
-    def permutations(self, rows: int, length: int) -> NDArray[np.int64]:
+    def permutations(self, rows: Rows, length: int) -> NDArray[np.int64]:
         """(rows, length): a random order of 0 .. length - 1 in each row."""
         high, low = np.split(self.bits(rows, 2 * length).astype(np.uint64), 2, axis=1)
         return np.argsort(high << np.uint64(32) | low, axis=1, kind="stable")
@@ -100,7 +105,7 @@ def _hash(prefix: bytes, name: str | int) -> int:
 
 
 @njit(cache=True)
-def _philox(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _philox(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]
     """One Philox4x32-10 block; every argument is a uint64 that holds 32 bits."""
     low, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
     for _ in range(10):
@@ -113,12 +118,11 @@ def _philox(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]  # pragma: 
 
 
 @njit(cache=True)
-def _fill(out, k0, k1, first, step):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """out[i, 4 b .. 4 b + 3] = Philox(counter (b, row, row >> 32, step)), row = first + i."""
-    rows, columns = out.shape
+def _fill(out, k0, k1, rows, step):  # type: ignore[no-untyped-def]
+    """out[i, 4 b .. 4 b + 3] = Philox(counter (b, row, row >> 32, step)), row = rows[i]."""
+    columns = out.shape[1]
     low, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
-    for i in range(rows):
-        row = first + np.uint64(i)
+    for i, row in enumerate(rows):
         for block in range((columns + 3) // 4):
             words = _philox(np.uint64(block), row & low, row >> shift, step, k0, k1)
             for j in range(min(4, columns - 4 * block)):

@@ -12,9 +12,10 @@ import errno
 import hashlib
 import math
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 from unweave.data.grid import Factors, GroundTruth, Images, Render
 from unweave.errors import UnweaveError
+from unweave.locks import hold
 from unweave.places import cache_folder
 from unweave.streams import Stream
 
@@ -52,7 +54,9 @@ def grid_table(ground_truth: GroundTruth, progress: Progress | None = None) -> T
             images = ground_truth.observe(ground_truth.factors_at(index))
             yield np.packbits(images.reshape(len(index), -1) > 0, axis=1) if ground_truth.binary else images
 
-    name = f"{ground_truth.name}-grid-{fingerprint(ground_truth.source)}"
+    # By its source, not by its name: restricted draws and renamed ground truths share one table.
+    title = re.sub(r"[^\w.-]+", "-", ground_truth.card.title)
+    name = f"{title}-grid-{fingerprint(f'{ground_truth.source} {ground_truth.sizes}')}"
     return cached_table(name, shape, chunks, progress)
 
 
@@ -64,16 +68,16 @@ def cached_table(
 ) -> Table:
     """The table of that name from the cache, read-only; made of the chunks of rows if it is not there."""
     path = cache_folder() / "tables" / f"{name}.npy"
-    table = _open(path, shape)
-    if table is None:
-        try:
-            with _lock(path):
+    try:
+        table = _open(path, shape)
+        if table is None:
+            with hold(path):
                 table = _open(path, shape)  # another process may have written it while we waited
                 if table is None:
                     _write(path, shape, chunks(), progress)
                     table = _open(path, shape)
-        except OSError as error:
-            raise UnweaveError(_explain(error, path, math.prod(shape))) from error
+    except OSError as error:
+        raise UnweaveError(_explain(error, path, math.prod(shape))) from error
     if table is None:
         raise UnweaveError(f"the table {path} changed while it was being written. Run the command again.")
     return table
@@ -82,7 +86,7 @@ def cached_table(
 def table_render(table: Table, sizes: tuple[int, ...], shape: tuple[int, int, int], packed: bool) -> Render:
     """A rule that looks images up in a table in grid order."""
 
-    def render(factors: Factors, _stream: Stream | None) -> Images:
+    def render(factors: Factors, _stream: Stream) -> Images:
         rows = table[np.ravel_multi_index(tuple(factors.T), sizes)]
         if packed:
             rows = np.unpackbits(rows, axis=1) * np.uint8(255)
@@ -102,7 +106,7 @@ def _open(path: Path, shape: tuple[int, ...]) -> Table | None:
         table: Table = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
         return None
-    except ValueError:  # not a .npy file, or cut short by something other than us: make it again
+    except (ValueError, EOFError):  # damaged by something other than us: make it again
         return None
     return table if table.shape == shape and table.dtype == np.uint8 else None
 
@@ -129,20 +133,6 @@ def _write(path: Path, shape: tuple[int, ...], chunks: Iterable[Table], progress
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-
-
-@contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """Hold path.lock; the system lets go of it when the process ends, however it ends."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_suffix(".lock").open("w") as file:
-        try:
-            import fcntl
-        except ImportError:  # Windows: two processes may both write, each its own .part file
-            yield
-            return
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _explain(error: OSError, path: Path, size: int) -> str:

@@ -22,8 +22,8 @@ Factors: TypeAlias = NDArray[np.int64]
 Images: TypeAlias = NDArray[np.uint8]
 Kind: TypeAlias = Literal["categorical", "ordinal", "circular"]
 
-# (n, k) checked factors, and the stream of a stochastic ground truth -> (n, c, h, w) images.
-Render: TypeAlias = Callable[[Factors, Stream | None], Images]
+# (n, k) checked factors and a stream, which only stochastic ground truths use -> (n, c, h, w) images.
+Render: TypeAlias = Callable[[Factors, Stream], Images]
 # (n, k) factors -> (n,) probabilities in [0, 1] with which a uniform draw of them is kept.
 Weight: TypeAlias = Callable[[Factors], NDArray[np.float64]]
 
@@ -65,8 +65,9 @@ class GroundTruth:
 
     `source` says where the images came from (a rendering rule, a file and its checksum); a run records
     it. A stochastic ground truth draws something for each image (a colour, noise, a hidden factor), so
-    that `observe` needs a seed or stream. With a `weight`, draws are no longer uniform over the grid:
-    see `unweave.data.supervision` for correlated factors and held-out combinations.
+    that `observe` needs a seed or stream. With a `weight`, factors are no longer drawn uniformly over the
+    grid, and `drawn` says how: see `unweave.data.supervision` for correlated factors and held-out
+    combinations.
     """
 
     name: str
@@ -78,6 +79,7 @@ class GroundTruth:
     stochastic: bool = False
     binary: bool = False
     weight: Weight | None = field(default=None, repr=False)
+    drawn: str = "uniformly"
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -94,14 +96,12 @@ class GroundTruth:
         how rows are split into batches: `observe(f[9:], stream.skip(9))` equals `observe(f, stream)[9:]`.
         """
         checked = self.check(factors)
-        if not self.stochastic:
-            return self.render(checked, None)
-        if seed is None:
+        if seed is None and self.stochastic:
             raise UnweaveError(
                 f"{self.name} draws at random for each image, so observe needs a seed; got none. "
                 "Pass seed=0, or a Stream."
             )
-        return self.render(checked, Stream.of(seed).child("observe"))
+        return self.render(checked, Stream.of(seed or 0).child("observe"))
 
     def index(self, factors: ArrayLike) -> NDArray[np.int64]:
         """(n, k) factors -> (n,) positions in the grid, last factor fastest."""
@@ -137,7 +137,13 @@ class GroundTruth:
         _refuse_negative(n)
         if size < 1:
             raise UnweaveError(f"a group must have at least one member; got size {size}.")
-        mask = np.broadcast_to(self.mask(shared), (n, len(self.factors)))
+        k = len(self.factors)
+        mask = self.mask(shared)
+        if mask.shape not in ((k,), (n, k)):
+            raise UnweaveError(
+                f"shared must be a mask of shape ({k},) or, one row a group, ({n}, {k}); got {mask.shape}."
+            )
+        mask = np.broadcast_to(mask, (n, k))
         stream = Stream.of(seed).child("factors")
         first = self._draw(stream, np.full(mask.shape, -1, np.int64))
         held = np.where(mask, first, -1)
@@ -192,10 +198,10 @@ class GroundTruth:
         for attempt in range(MOST_ATTEMPTS):
             if not len(open_rows):
                 return out
-            n = int(open_rows[-1]) + 1
             draws = stream.child("attempt", attempt)
-            drawn = np.where(held[:n] >= 0, held[:n], draws.integers(n, self.sizes))[open_rows]
-            kept = draws.child("keep").uniform(n, 1)[open_rows, 0] < weight(drawn)
+            fixed = held[open_rows]
+            drawn = np.where(fixed >= 0, fixed, draws.integers(open_rows, self.sizes))
+            kept = draws.child("keep").uniform(open_rows, 1)[:, 0] < weight(drawn)
             out[open_rows[kept]] = drawn[kept]
             open_rows = open_rows[~kept]
         raise UnweaveError(

@@ -1,0 +1,207 @@
+"""The unweave command. Each command imports what it needs when it runs, so that --help answers at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Protocol
+
+from cyclopts import App, CycloptsError, Parameter
+
+from unweave import __version__
+from unweave.errors import UnweaveError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import TaskID
+
+    from unweave.data.grid import GroundTruth
+
+
+class Report(Protocol):
+    """Tells how much of a long job is done."""
+
+    def __call__(self, done: int, total: int, what: str = ...) -> None:
+        """Say that `done` of `total` is done of `what`."""
+
+
+app = App(
+    name="unweave",
+    help="Learn, measure and compare disentangled representations.",
+    version=__version__,
+    help_format="plaintext",
+)
+data = App(name="data", help="Ground truths: list them, look at them, fetch their files.")
+app.command(data)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Files:
+    """Where the official files of data sets are."""
+
+    data_root: Path | None = None
+    """Folder of the files. Default: $UNWEAVE_DATA, or data in the cache folder."""
+
+    check: bool = True
+    """Compare files with their published checksums."""
+
+
+@data.command(name="list")
+def list_data(*, files: Files | None = None) -> None:
+    """List all data sets: what they hold, whether they need a file, and whether it is here."""
+    from rich.table import Table
+
+    from unweave.data.catalogue import CATALOGUE
+    from unweave.places import data_root
+
+    root = data_root((files or Files()).data_root)
+    table = Table("name", "images", "channels", "factors", "needs a file?", "is it here?", box=None)
+    for entry in CATALOGUE:
+        factors = ", ".join(f"{factor.name} {factor.size}" for factor in entry.factors)
+        here = "yes" if entry.is_here(root) else f"no: unweave data fetch {entry.name}"
+        need = "yes" if entry.wanted else "no"
+        table.add_row(entry.name, f"{entry.images:,}", str(entry.channels), factors, need, here)
+    _console().print(table)
+    _console().print(f"Files are looked for in {root}", style="dim")
+
+
+@data.command
+def show(
+    name: str,
+    *,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    seed: int = 0,
+    files: Files | None = None,
+) -> None:
+    """Draw a sheet of a data set: a row of images for each factor, and some at random.
+
+    Parameters
+    ----------
+    name
+        The data set, as in `unweave data list`.
+    output
+        The picture's file. Default: NAME.png in this folder.
+    seed
+        Seed of what is drawn at random.
+    """
+    from unweave.pictures import data_sheet, save
+
+    path = output or Path(f"{name}.png")
+    files = files or Files()
+    with _progress(f"preparing {name}") as progress:
+        ground_truth = _load(name, files, progress)
+    save(data_sheet(ground_truth, seed), path)
+    print(f"{name} ({ground_truth.source})\n-> {path}")
+
+
+@data.command
+def fetch(name: str, *, files: Files | None = None) -> None:
+    """Download the official files of a data set, check them and put them in place.
+
+    Parameters
+    ----------
+    name
+        The data set, as in `unweave data list`.
+    """
+    from unweave.data.catalogue import entry_of
+    from unweave.data.fetch import fetch as fetch_files
+    from unweave.places import data_root
+
+    entry = entry_of(name)
+    if not entry.files:
+        print(f"{name} needs no file: unweave renders it.")
+        return
+    folder = data_root((files or Files()).data_root) / entry.folders[0]
+    with _progress(f"fetching {name}") as progress:
+        paths = fetch_files(
+            name, entry.files, folder, lambda file, done, size: progress(done, size or done, file)
+        )
+    print(f"{name}: {len(paths)} files in {folder}")
+
+
+@data.command
+def render(name: str, *, files: Files | None = None) -> None:
+    """Write all images of a data set into one table in the cache, for the fastest access.
+
+    Parameters
+    ----------
+    name
+        The data set, as in `unweave data list`.
+    """
+    from unweave.data.cache import grid_table
+    from unweave.places import cache_folder
+
+    with _progress(f"rendering {name}") as progress:
+        table = grid_table(_load(name, files or Files(), progress), progress)
+    print(f"{name}: {len(table):,} images, {table.nbytes / 1e6:,.0f} MB\n-> {cache_folder() / 'tables'}")
+
+
+@app.command
+def cite(*names: str) -> None:
+    """Print the BibTeX entries of data sets.
+
+    Parameters
+    ----------
+    names
+        Data sets, as in `unweave data list`.
+    """
+    from unweave.data.catalogue import entry_of
+
+    print("\n\n".join(dict.fromkeys(entry_of(name).card.citation for name in names)))
+
+
+def main() -> None:
+    """Run the command line: user errors are one sentence and exit status 2, never a traceback."""
+    try:
+        app(exit_on_error=False, print_error=False)
+    except (UnweaveError, CycloptsError) as error:
+        sys.exit(_refuse(str(error)))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output, such as `head`, has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _refuse(message: str) -> int:
+    print(f"unweave: {message}", file=sys.stderr)
+    return 2
+
+
+def _load(name: str, files: Files, progress: Report) -> GroundTruth:
+    from unweave.data.catalogue import load
+
+    return load(name, files.data_root, check=files.check, progress=progress)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    # A pipe or a file has no width: do not cut the lines to 80 columns there.
+    return Console(width=None if sys.stdout.isatty() else 200)
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[Report]:
+    """A progress bar on the terminal, shown only when there is something to wait for."""
+    from rich.console import Console
+    from rich.progress import Progress, TimeRemainingColumn
+
+    with Progress(
+        *Progress.get_default_columns()[:-1],
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def report(done: int, total: int, what: str = title) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what)
+            bar.update(tasks[what], completed=done, total=total)
+
+        yield report

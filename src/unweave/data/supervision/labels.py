@@ -1,0 +1,174 @@
+"""A few labelled points, with labels that are perfect, coarse, wrong, renamed or incomplete.
+
+The five labellers are those of Locatello et al., "Disentangling factors of variation using few labels"
+(ICLR 2020, arXiv 1905.01258).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unweave.data.grid import Factors, GroundTruth
+from unweave.data.supervision.choices import whole_number
+from unweave.errors import UnweaveError
+from unweave.streams import Stream
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """n points and what a labeller says about them.
+
+    `factors` (n, k) are the true factors, from which images are made; `labels` (n, k') is what a method may
+    see: column j has sizes[j] values and stands for the factor names[j], column observed[j] of the factors.
+    """
+
+    factors: Factors
+    labels: NDArray[np.int64]
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    observed: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.factors)
+
+
+# (ground truth, (n, k) factors, stream) -> labels of these factors. Row i may use row i of the stream.
+Labeller: TypeAlias = Callable[[GroundTruth, Factors, Stream], Labelled]
+
+
+@dataclass(frozen=True)
+class Perfect:
+    """The true value of every factor."""
+
+    def __call__(self, ground_truth: GroundTruth, factors: Factors, _stream: Stream) -> Labelled:
+        """Labels that are the factors."""
+        return _of_all_factors(ground_truth, factors, factors.copy())
+
+
+@dataclass(frozen=True)
+class Binned:
+    """At most `bins` values a factor: floor(value bins / size) where size > bins, else the value itself.
+
+    Differs from disentanglement_lib, which divides in floating point, label // (size / bins), and so must cut
+    off at bins - 1. With 5 bins the labels are the same; with 6, its rounding puts value 5 of 10 in bin 2.
+    """
+
+    bins: int = 5
+
+    def __post_init__(self) -> None:
+        whole_number(self.bins, "bins", 1)
+
+    def __call__(self, ground_truth: GroundTruth, factors: Factors, _stream: Stream) -> Labelled:
+        """Labels in 0 .. min(size, bins) - 1."""
+        sizes = np.asarray(ground_truth.sizes)
+        labels = np.where(sizes > self.bins, factors * self.bins // sizes, factors)
+        return _of_all_factors(ground_truth, factors, labels, np.minimum(sizes, self.bins).tolist())
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """Each label is replaced, with this probability and on its own, by a value drawn from all values.
+
+    The value drawn may be the true one, so a label of a factor of size s is wrong with probability
+    probability (s - 1) / s.
+    """
+
+    probability: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.probability <= 1:
+            raise UnweaveError(f"probability must lie in [0, 1]; got {self.probability!r}.")
+
+    def __call__(self, ground_truth: GroundTruth, factors: Factors, stream: Stream) -> Labelled:
+        """Labels of which some are replaced, row i from row i of the stream."""
+        n, k = factors.shape
+        replaced = stream.child("replaced").uniform(n, k) < self.probability
+        values = stream.child("value").integers(n, ground_truth.sizes)
+        return _of_all_factors(ground_truth, factors, np.where(replaced, values, factors))
+
+
+@dataclass(frozen=True)
+class Permuted:
+    """The values of every factor are renamed by one random permutation, which loses their order.
+
+    The permutations belong to the seed: all rows share them.
+    """
+
+    def __call__(self, ground_truth: GroundTruth, factors: Factors, stream: Stream) -> Labelled:
+        """Labels that are renamed values."""
+        labels = np.empty_like(factors)
+        for j, factor in enumerate(ground_truth.factors):
+            renamed = _whole_set(stream).child("permutation", factor.name).permutations(1, factor.size)[0]
+            labels[:, j] = renamed[factors[:, j]]
+        return _of_all_factors(ground_truth, factors, labels)
+
+
+@dataclass(frozen=True)
+class Partial:
+    """The true values of `observed` factors, chosen at random once for all rows; nothing of the others."""
+
+    observed: int = 2
+
+    def __post_init__(self) -> None:
+        whole_number(self.observed, "observed", 1)
+
+    def __call__(self, ground_truth: GroundTruth, factors: Factors, stream: Stream) -> Labelled:
+        """Labels of the observed columns, in the order of the factors."""
+        k = len(ground_truth.factors)
+        if self.observed > k:
+            raise UnweaveError(
+                f"{ground_truth.name} has {k} factors, so at most {k} can be observed; got {self.observed}."
+            )
+        order = _whole_set(stream).child("observed").permutations(1, k)[0]
+        columns = np.sort(order[: self.observed])
+        known = [ground_truth.factors[j] for j in columns]
+        return Labelled(
+            factors,
+            factors[:, columns],
+            names=tuple(factor.name for factor in known),
+            sizes=tuple(factor.size for factor in known),
+            observed=tuple(columns.tolist()),
+        )
+
+
+PERFECT = Perfect()
+
+
+def labelled(ground_truth: GroundTruth, n: int, seed: int | Stream, labeller: Labeller = PERFECT) -> Labelled:
+    """n labelled points, drawn independently; the points are the same whichever labeller labels them."""
+    stream = Stream.of(seed).child("labelled")
+    factors = ground_truth.sample_factors(whole_number(n, "the number of labelled points", 0), stream)
+    return labeller(ground_truth, factors, stream.child("labeller"))
+
+
+def split(points: Labelled, share: float) -> tuple[Labelled, Labelled]:
+    """The first ceil(n share) rows for training, the rest for validation.
+
+    No row is in both. Points are drawn with replacement, so two rows may still have the same factors.
+    """
+    if not 0 <= share <= 1:
+        raise UnweaveError(f"share must lie in [0, 1]; got {share!r}.")
+    # 100 x 0.07 is 7.000000000000001 in floating point, which is not meant to be 8 rows.
+    cut = math.ceil(round(len(points) * share, 6))
+    return (
+        replace(points, factors=points.factors[:cut], labels=points.labels[:cut]),
+        replace(points, factors=points.factors[cut:], labels=points.labels[cut:]),
+    )
+
+
+def _of_all_factors(
+    ground_truth: GroundTruth, factors: Factors, labels: NDArray[np.int64], sizes: Sequence[int] | None = None
+) -> Labelled:
+    names = tuple(factor.name for factor in ground_truth.factors)
+    return Labelled(factors, labels, names, tuple(sizes or ground_truth.sizes), tuple(range(len(names))))
+
+
+def _whole_set(stream: Stream) -> Stream:
+    """The stream for what is drawn once: the same from whichever row or step the set is seen."""
+    return Stream(stream.key)

@@ -1,0 +1,147 @@
+"""Ground truths whose factors are not independent: correlated factors and held-out combinations.
+
+Each function returns a new ground truth with the same factors and images, whose draws are kept with a
+probability: its `weight`, multiplied with the one that was there. `observe` still shows every combination.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unweave.data.grid import Factors, GroundTruth, Weight, as_whole_numbers
+from unweave.errors import UnweaveError
+
+# A factor's name and its value or values: {"shape": 2, "x": range(16, 32)}.
+Combination: TypeAlias = Mapping[str, int | Iterable[int]]
+# For each factor that a combination names, by column: which of its values belong to the combination.
+Rule: TypeAlias = dict[int, NDArray[np.bool_]]
+
+CHUNK = 1 << 16
+LARGEST_SCAN = 1 << 24
+
+
+def correlate(
+    ground_truth: GroundTruth, first: str, second: str, sigma: float = 0.2, inverse: bool = False
+) -> GroundTruth:
+    """Correlate two factors: p(a, b) proportional to exp(-(a - b)^2 / (2 sigma^2)).
+
+    a = value / (size - 1) and b likewise, both in [0, 1], so that the paper's alpha, the ratio of the
+    largest values, is 1; with `inverse`, 1 - b takes the place of b. A small sigma is a strong correlation;
+    the paper has 0.2, 0.4, 0.7. All other factors stay independent and uniform.
+
+    Träuble et al., "On disentangled representations learned from correlated data" (ICML 2021, arXiv
+    2006.07886).
+    """
+    columns = [ground_truth.position(first), ground_truth.position(second)]
+    if first == second:
+        raise UnweaveError(f'two different factors can be correlated; got "{first}" twice.')
+    if not sigma > 0:
+        raise UnweaveError(f"sigma must be greater than 0; got {sigma!r}.")
+    largest = np.asarray(ground_truth.sizes)[columns] - 1
+    if not largest.all():
+        name = first if largest[0] == 0 else second
+        raise UnweaveError(f'factor "{name}" has only one value, so it cannot be correlated.')
+
+    def weight(factors: Factors) -> NDArray[np.float64]:
+        a, b = (factors[:, columns] / largest).T
+        distance = a - (1 - b if inverse else b)
+        return np.asarray(np.exp(-0.5 * (distance / sigma) ** 2), np.float64)
+
+    what = f"{first} and {second} correlated{' inversely' if inverse else ''}, sigma {sigma:g}"
+    return _restricted(ground_truth, "correlated", what, weight)
+
+
+def hold_out(ground_truth: GroundTruth, combinations: Sequence[Combination]) -> GroundTruth:
+    """Never draw the combinations; each is held out where all its conditions hold."""
+    rules = _rules(ground_truth, combinations)
+    what = f"without {_describe(ground_truth, rules)}"
+    return _refuse_empty(
+        _restricted(ground_truth, "held_out", what, lambda factors: 1.0 - _holds(rules, factors))
+    )
+
+
+def only(ground_truth: GroundTruth, combinations: Sequence[Combination]) -> GroundTruth:
+    """Draw nothing but the combinations: what `hold_out` of the same combinations leaves out."""
+    rules = _rules(ground_truth, combinations)
+    what = f"only {_describe(ground_truth, rules)}"
+    return _refuse_empty(_restricted(ground_truth, "only", what, lambda factors: _holds(rules, factors)))
+
+
+def _restricted(ground_truth: GroundTruth, suffix: str, what: str, weight: Weight) -> GroundTruth:
+    before = ground_truth.weight
+
+    def both(factors: Factors) -> NDArray[np.float64]:
+        return weight(factors) if before is None else before(factors) * weight(factors)
+
+    return dataclasses.replace(
+        ground_truth,
+        name=f"{ground_truth.name}_{suffix}",
+        weight=both,
+        drawn=f"{ground_truth.drawn}; {what}",
+    )
+
+
+def _rules(ground_truth: GroundTruth, combinations: Sequence[Combination]) -> list[Rule]:
+    if isinstance(combinations, Mapping) or not len(combinations):
+        raise UnweaveError(
+            'combinations must be a list with at least one, such as [{"shape": 2, "x": range(16, 32)}]; '
+            f"got {combinations!r}."
+        )
+    return [_rule(ground_truth, combination) for combination in combinations]
+
+
+def _rule(ground_truth: GroundTruth, combination: Combination) -> Rule:
+    if not isinstance(combination, Mapping) or not combination:
+        raise UnweaveError(
+            f"a combination names at least one factor with its values, such as {{'shape': 2}}; "
+            f"got {combination!r}."
+        )
+    rule = {}
+    for name, given in combination.items():
+        j = ground_truth.position(name)
+        size = ground_truth.sizes[j]
+        listed = list(given) if isinstance(given, Iterable) else [given]
+        values = as_whole_numbers(listed, f'values of "{name}"').ravel()
+        if not len(values) or values.min() < 0 or values.max() >= size:
+            raise UnweaveError(f'values of "{name}" must be one or more of 0 .. {size - 1}; got {given!r}.')
+        rule[j] = np.isin(np.arange(size), values)
+    return rule
+
+
+def _holds(rules: Sequence[Rule], factors: Factors) -> NDArray[np.float64]:
+    """(n,): 1 where all conditions of at least one combination hold, else 0."""
+    holds = [np.all([table[factors[:, j]] for j, table in rule.items()], axis=0) for rule in rules]
+    return np.asarray(np.any(holds, axis=0), np.float64)
+
+
+def _describe(ground_truth: GroundTruth, rules: Sequence[Rule]) -> str:
+    """For example 'shape 2 & x 16-31 or shape 0 & y 0,2,4'."""
+    return " or ".join(
+        " & ".join(f"{ground_truth.factors[j].name} {_spans(table)}" for j, table in rule.items())
+        for rule in rules
+    )
+
+
+def _spans(table: NDArray[np.bool_]) -> str:
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], table, [False]]).astype(np.int8)))
+    spans = [(int(first), int(after) - 1) for first, after in edges.reshape(-1, 2)]
+    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in spans)
+
+
+def _refuse_empty(ground_truth: GroundTruth) -> GroundTruth:
+    """The ground truth, if a combination is left to draw; huge grids are left to find out when they draw."""
+    n = len(ground_truth)
+    if n > LARGEST_SCAN or ground_truth.weight is None:
+        return ground_truth
+    for start in range(0, n, CHUNK):
+        if ground_truth.weight(ground_truth.factors_at(np.arange(start, min(start + CHUNK, n)))).any():
+            return ground_truth
+    raise UnweaveError(
+        f"no combination of factors is left to draw in {ground_truth.name} (drawn {ground_truth.drawn}). "
+        "Hold out less."
+    )

@@ -1,0 +1,24 @@
+"""What all tests share."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give each test a cache folder of its own, so that no test sees the user's files or another's."""
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("UNWEAVE_DATA", raising=False)
+    return tmp_path / "cache"
+
+
+@pytest.fixture(scope="session")
+def reference() -> Path:
+    """Folder of reference data that is not part of the repository."""
+    folder = ROOT.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip("the reference data beside the repository are not here")
+    return folder
