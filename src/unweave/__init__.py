@@ -1,3 +1,31 @@
-"""unweave: learn, measure and compare disentangled representations."""
+"""unweave: learn, measure and compare disentangled representations.
+
+Importing it is cheap: the parts are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unweave import data
+    from unweave.streams import Stream
 
 __version__ = "0.1.0"
+
+__all__ = ["Stream", "__version__", "data"]
+
+# Public name -> the module that has it; a module's own name stands for the module.
+_WHERE = {"Stream": "unweave.streams", "data": "unweave.data"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'unweave' has no attribute {name!r}")
+    module = import_module(_WHERE[name])
+    return module if _WHERE[name] == f"unweave.{name}" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -141,6 +141,33 @@ def render(name: str, *, files: Files | None = None) -> None:
     print(f"{name}: {len(table):,} images, {table.nbytes / 1e6:,.0f} MB\n-> {cache_folder() / 'tables'}")
 
 
+@data.command
+def inspect(name: str, *, table: Path | None = None, files: Files | None = None) -> None:
+    """Say what can be done with a data set, or with a folder of your own images.
+
+    Parameters
+    ----------
+    name
+        The data set, as in `unweave data list`, or a folder of images.
+    table
+        For a folder: the table of factors (.csv, .tsv, .parquet). Default: factors.csv in the folder.
+    """
+    from rich.table import Table
+
+    from unweave.data import abilities, from_folder
+
+    with _progress(f"reading {name}") as progress:
+        if Path(name).is_dir():
+            found = from_folder(name, table, progress=progress)
+        else:
+            found = _load(name, files or Files(), progress)
+    sheet = Table("what", "possible?", "why", box=None)
+    for what, possible, why in abilities(found):
+        sheet.add_row(what, "yes" if possible else "no", why)
+    print(f"{found.name}: {len(found):,} x {found.shape} ({found.source})")
+    _console().print(sheet)
+
+
 @app.command
 def cite(*names: str) -> None:
     """Print the BibTeX entries of data sets.
@@ -196,6 +223,7 @@ def _progress(title: str) -> Iterator[Report]:
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
+        disable=not sys.stderr.isatty(),
     ) as bar:
         tasks: dict[str, TaskID] = {}
 

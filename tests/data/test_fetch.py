@@ -476,21 +476,15 @@ def test_what_is_no_longer_whole_is_fetched_again(site: Site, folder: Path, dama
     assert len(site.requests) == 2
 
 
-@pytest.mark.parametrize("name", ["../x.mat", "../../x.mat", "data/../../x.mat"])
+@pytest.mark.parametrize("name", ["../x.mat", "../../x.mat", "data/../../x.mat", "/x.mat"])
 def test_an_archive_that_points_outside_is_refused(
     site: Site, folder: Path, tmp_path: Path, name: str
 ) -> None:
     file = cars(site, archive({"data/good.mat": b"good", name: b"bad"}), unpack="*.mat")
-    with pytest.raises(UnweaveError, match=r"cars.tar.gz cannot be unpacked: .* outside the destination"):
+    with pytest.raises(UnweaveError, match=r"cars.tar.gz has a member that points outside of it"):
         fetch("cars3d", [file], folder)
     assert list(tmp_path.rglob("*.mat")) == []
     assert names(folder) == {"cars.tar.gz"}
-
-
-def test_an_absolute_path_lands_in_the_folder(site: Site, folder: Path, tmp_path: Path) -> None:
-    file = cars(site, archive({f"{tmp_path}/x.mat": b"x"}), unpack="*.mat")
-    assert fetch("cars3d", [file], folder) == [folder / "x.mat"]
-    assert not (tmp_path / "x.mat").exists()
 
 
 @pytest.mark.parametrize(
@@ -522,16 +516,16 @@ KILLED = """if True:
     from unweave.data.fetch import fetch
     from unweave.data.files import OfficialFile
     step, checksum, url, folder = sys.argv[1:]
-    real_extract, real_replace = tarfile.TarFile.extract, Path.replace
-    def extract(tar, member, *args, **options):
+    real_extract, real_replace = tarfile.TarFile.extractfile, Path.replace
+    def extract(tar, member):
         if step == "extract" and member.name.endswith("car_1.mat"):
             os._exit(9)
-        return real_extract(tar, member, *args, **options)
+        return real_extract(tar, member)
     def replace(path, target):
         if path.name == step:
             os._exit(9)
         return real_replace(path, target)
-    tarfile.TarFile.extract, Path.replace = extract, replace
+    tarfile.TarFile.extractfile, Path.replace = extract, replace
     fetch("cars3d", [OfficialFile("cars.tar.gz", checksum, None, (url,), "cars/*.mat")], Path(folder))
 """
 
@@ -563,7 +557,7 @@ def test_a_full_disk_keeps_the_archive(site: Site, folder: Path) -> None:
 
     file = cars(site, archive(CARS))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tarfile.TarFile, "extract", extract)
+        patch.setattr(tarfile.TarFile, "extractfile", extract)
         with pytest.raises(
             UnweaveError, match=r"the disk is full: .* has no room for cars.tar.gz. Make room"
         ):

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from unweave.data.grid import Factors, GroundTruth, Images
@@ -31,7 +32,7 @@ def colour(ground_truth: GroundTruth, name: str) -> GroundTruth:
 
     def paint(images: Images, stream: Stream) -> Images:
         shades = 0.5 + 0.5 * stream.child("colour").uniform(len(images), 3)
-        return _round(shades[:, :, None, None] * images)
+        return np.asarray(_tint(images, shades))
 
     return _painted(ground_truth, name, paint, "a random colour")
 
@@ -61,15 +62,14 @@ def scream(ground_truth: GroundTruth, name: str, picture: NDArray[np.uint8], sou
             f"the picture must be (H, W, 3), larger than {height}x{width}; got {picture.shape}. "
             "Use a larger picture."
         )
-    windows = np.lib.stride_tricks.sliding_window_view(picture, (height, width), axis=(0, 1))
+    channels = np.ascontiguousarray(picture.transpose(2, 0, 1))
 
     def paint(images: Images, stream: Stream) -> Images:
         n = len(images)
         # The last offset is left out, as in the published data.
-        top, left = stream.child("offset").integers(n, (tall - height, wide - width)).T
-        shift = 255 * stream.child("shift").uniform(n, 3)
-        background = _round((windows[top, left] + shift[:, :, None, None]) / 2)
-        return np.where(images > 127, 255 - background, background)
+        corners = stream.child("offset").integers(n, (tall - height, wide - width))
+        shifts = 255 * stream.child("shift").uniform(n, 3)
+        return np.asarray(_put_before(images, channels, corners, shifts))
 
     return _painted(ground_truth, name, paint, source)
 
@@ -131,5 +131,29 @@ def _painted(ground_truth: GroundTruth, name: str, paint: Paint, what: str) -> G
     )
 
 
-def _round(values: NDArray[np.float64]) -> Images:
-    return np.rint(values).astype(np.uint8)
+@njit(cache=True)
+def _tint(images, shades):  # type: ignore[no-untyped-def]
+    """(n, 3, h, w): each image times its shade of each channel."""
+    n, _, height, width = images.shape
+    out = np.empty((n, 3, height, width), np.uint8)
+    for i in range(n):
+        for c in range(3):
+            for y in range(height):
+                for x in range(width):
+                    out[i, c, y, x] = np.uint8(shades[i, c] * images[i, 0, y, x] + 0.5)
+    return out
+
+
+@njit(cache=True)
+def _put_before(images, picture, corners, shifts):  # type: ignore[no-untyped-def]
+    """(n, 3, h, w): the patch of the picture with its corner there, shifted; negative where a sprite is."""
+    n, _, height, width = images.shape
+    out = np.empty((n, 3, height, width), np.uint8)
+    for i in range(n):
+        top, left = corners[i]
+        for c in range(3):
+            for y in range(height):
+                for x in range(width):
+                    behind = np.uint8((picture[c, top + y, left + x] + shifts[i, c]) / 2 + 0.5)
+                    out[i, c, y, x] = 255 - behind if images[i, 0, y, x] > 127 else behind
+    return out

@@ -1,0 +1,108 @@
+"""The command line as its user meets it: in a process of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from unweave.data import CATALOGUE
+
+
+def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "unweave", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False, timeout=120)
+
+
+def test_show_draws_a_sheet_on_a_machine_without_any_file(tmp_path: Path) -> None:
+    done = run("data", "show", "dsprites", "-o", "sheet.png", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "rendered by unweave" in done.stdout
+    pixels = np.asarray(Image.open(tmp_path / "sheet.png"))
+    assert pixels.shape[0] > 600
+    assert (pixels == 0).any(), "no sprite's background"
+
+
+def test_list_names_all_data_sets() -> None:
+    done = run("data", "list")
+    assert done.returncode == 0
+    for entry in CATALOGUE:
+        assert entry.name in done.stdout
+    assert "737,280" in done.stdout
+    assert "no: unweave data fetch shapes3d" in done.stdout
+
+
+def test_inspect_says_what_a_folder_is_good_for(tmp_path: Path) -> None:
+    for i in range(3):
+        Image.fromarray(np.full((8, 8), 40 * i, np.uint8)).save(tmp_path / f"{i}.png")
+    (tmp_path / "factors.csv").write_text("file,size\n0.png,0.5\n1.png,0.71\n2.png,0.93\n")
+    done = run("data", "inspect", str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "holding size fixed" in done.stdout
+    assert "bin it first" in done.stdout
+
+
+def test_render_and_cite(own_cache: Path) -> None:
+    assert "480,000" not in run("cite", "dsprites").stdout
+    assert run("cite", "dsprites", "color_dsprites").stdout.count("@misc{dsprites17") == 1
+    assert run("data", "fetch", "rooms").stdout == "rooms needs no file: unweave renders it.\n"
+
+
+REFUSED = [
+    (["data", "show", "dsprits"], 'there is no data set "dsprits". Did you mean "dsprites"?'),
+    (["data", "shwo", "dsprites"], 'Unknown command "shwo". Did you mean "show"?'),
+    (["data", "show"], "requires an argument"),
+    (["data", "show", "dsprites", "--sede", "1"], "Unknown option: --sede. Did you mean --seed?"),
+    (["data", "show", "dsprites", "--seed", "x"], 'unable to convert "x" into int'),
+    (["data", "show", "dsprites", "--seed", "-1"], "seed must be a whole number >= 0"),
+    (["data", "show", "shapes3d"], "Run `unweave data fetch shapes3d`"),
+    (["data", "show", "scream_dsprites"], "scream_dsprites needs the file the_scream.jpg"),
+    (["data", "show", "dsprites", "-o", "no.such"], "cannot write the picture"),
+    (["data", "render", "noisy_dsprites"], "cannot be tabled"),
+    (["data", "inspect", "no-such-folder"], 'there is no data set "no-such-folder"'),
+    (["cite", "mnist"], 'there is no data set "mnist". Known: dsprites'),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), REFUSED)
+def test_bad_input_is_one_sentence_and_status_2(arguments: list[str], message: str, tmp_path: Path) -> None:
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.startswith("unweave: ")
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert list(tmp_path.glob("*.png")) == []
+
+
+def test_a_cache_in_the_way_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "file"))
+    done = run("data", "render", "dsprites")
+    assert done.returncode == 2
+    assert "Set UNWEAVE_CACHE to a folder that you can write to" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    command = f"{sys.executable} -m unweave data list | head -c 10"
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, check=False)
+    assert b"Traceback" not in done.stderr
+    assert os.name == "nt" or done.stdout
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, unweave.cli\n"
+        "try: unweave.cli.app(['--help'])\nexcept SystemExit: pass\n"
+        "print([m for m in ('numpy', 'torch', 'numba', 'pandas', 'matplotlib', 'PIL') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_python_api_needs_no_cyclopts() -> None:
+    code = "import sys; sys.modules['cyclopts'] = None; import unweave; unweave.data.load('dsprites')"
+    subprocess.run([sys.executable, "-c", code], check=True)
