@@ -83,6 +83,13 @@ class Stream:
         bits = self.bits(rows, columns) >> np.uint32(9)
         return (bits.astype(np.float64) + 0.5) * 2.0**-23
 
+    def normal(self, rows: Rows, columns: int) -> NDArray[np.float64]:
+        """(rows, columns) standard normal numbers, two from each pair of uniform ones (Box and Muller)."""
+        uniform = self.uniform(rows, 2 * -(-columns // 2))
+        radius, angle = np.sqrt(-2 * np.log(uniform[:, 0::2])), 2 * np.pi * uniform[:, 1::2]
+        pairs = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=2)
+        return pairs.reshape(len(uniform), -1)[:, :columns]
+
     def integers(self, rows: Rows, sizes: Sequence[int]) -> NDArray[np.int64]:
         """(rows, len(sizes)) whole numbers, column j uniform in 0 .. sizes[j] - 1.
 

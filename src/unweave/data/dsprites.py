@@ -61,8 +61,8 @@ CARD = Card(
   year = {2017}
 }""",
     note=(
-        "Orientations 0 and 39 are the same image, a square looks the same after a quarter turn and an "
-        "ellipse after half a turn, so no code can tell all orientations apart."
+        "Orientations 0 and 39 are the same image. A square looks almost the same after a quarter turn "
+        "(9.75 values) and an ellipse after half a turn (19.5), so orientation is hard to tell."
     ),
 )
 

@@ -37,7 +37,15 @@ def _without_shape(ground_truth: GroundTruth, name: str) -> GroundTruth:
     return variants.hide(ground_truth, ["shape"], name)
 
 
-_OF_DSPRITES = replace(dsprites.ENTRY, channels=3)
+LOCATELLO = """@inproceedings{locatello2019challenging,
+  author = {Francesco Locatello and Stefan Bauer and Mario Lucic and Gunnar R{\\"a}tsch and Sylvain Gelly and
+    Bernhard Sch{\\"o}lkopf and Olivier Bachem},
+  title = {Challenging Common Assumptions in the Unsupervised Learning of Disentangled Representations},
+  booktitle = {International Conference on Machine Learning},
+  year = {2019}
+}"""
+_CARD = replace(dsprites.CARD, citation=f"{dsprites.CARD.citation}\n\n{LOCATELLO}")
+_OF_DSPRITES = replace(dsprites.ENTRY, channels=3, card=_CARD)
 
 COLOR = replace(_OF_DSPRITES, name="color_dsprites", load=_from_sprites(variants.colour, "color_dsprites"))
 NOISY = replace(_OF_DSPRITES, name="noisy_dsprites", load=_from_sprites(variants.noise, "noisy_dsprites"))

@@ -1,0 +1,35 @@
+"""The plain autoencoder [1]: what remains when nothing is asked of the codes.
+
+[1] Hinton, Salakhutdinov: Reducing the dimensionality of data with neural networks, Science 313, 2006.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from unweave.methods.method import AUTOENCODER, Losses, Method, Pass
+
+
+@dataclass(frozen=True)
+class AE(Method):
+    """rec, at z = mean of q(z|x): no noise and no prior. The encoder's log_var is never trained.
+
+    Differs from [1]: the whole network is trained at once, without pretraining layer by layer.
+    """
+
+    name: ClassVar[str] = "ae"
+    citation: ClassVar[str] = """@article{hinton2006autoencoder,
+  author = {Geoffrey E. Hinton and Ruslan R. Salakhutdinov},
+  title = {Reducing the dimensionality of data with neural networks},
+  journal = {Science},
+  volume = {313},
+  number = {5786},
+  pages = {504--507},
+  year = {2006}
+}"""
+    stochastic: ClassVar[bool] = False
+
+    def loss(self, forward: Pass) -> Losses:
+        """The reconstruction loss."""
+        return Losses({AUTOENCODER: forward.reconstruction}, {"reconstruction": forward.reconstruction})

@@ -1,0 +1,51 @@
+"""AnnealedVAE [1]: the codes may carry more and more information as training goes on.
+
+[1] Burgess et al.: Understanding disentangling in beta-VAE, arXiv 1804.03599, 2018.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from unweave.errors import UnweaveError
+from unweave.methods.method import AUTOENCODER, Losses, Method, Pass, Setting, elbo_terms
+
+
+@dataclass(frozen=True)
+class AnnealedVAE(Method):
+    """rec + gamma |KL - C|, C = c_max min(1, step / iteration_threshold), in nats; [1], equation 8.
+
+    KL is the mean over the batch: the capacity C binds the batch, not each image.
+    """
+
+    gamma: Setting = 1000.0
+    c_max: Setting = 25.0
+    iteration_threshold: Setting = 100_000.0
+
+    name: ClassVar[str] = "annealed_vae"
+    citation: ClassVar[str] = """@article{burgess2018understanding,
+  author = {Christopher P. Burgess and Irina Higgins and Arka Pal and Loic Matthey and Nick Watters and
+            Guillaume Desjardins and Alexander Lerchner},
+  title = {Understanding disentangling in {beta-VAE}},
+  journal = {arXiv preprint arXiv:1804.03599},
+  year = {2018}
+}"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.iteration_threshold, Tensor) and self.iteration_threshold == 0:
+            raise UnweaveError(
+                "iteration_threshold of annealed_vae must be > 0; got 0. Take 1 to have all of c_max at once."
+            )
+
+    def loss(self, forward: Pass) -> Losses:
+        """The objective of [1], negated."""
+        kl = forward.kl
+        step = torch.as_tensor(forward.step, dtype=kl.dtype, device=kl.device)
+        capacity = self.c_max * (step / self.iteration_threshold).clamp(max=1)
+        loss = forward.reconstruction + self.gamma * (kl - capacity).abs()
+        return Losses({AUTOENCODER: loss}, elbo_terms(forward) | {"capacity": capacity.expand_as(kl)})

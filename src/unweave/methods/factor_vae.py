@@ -1,0 +1,99 @@
+"""FactorVAE [1]: a discriminator measures the total correlation of the codes.
+
+[1] Kim, Mnih: Disentangling by Factorising, ICML 2018.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from unweave.errors import UnweaveError
+from unweave.methods.method import (
+    AUTOENCODER,
+    Adam,
+    Draws,
+    Losses,
+    Method,
+    Pass,
+    Player,
+    Setting,
+    elbo_terms,
+)
+from unweave.nn.networks import Discriminator
+
+DISCRIMINATOR = "discriminator"
+
+
+@dataclass(frozen=True)
+class FactorVAE(Method):
+    """rec + KL + gamma TC, TC = mean_batch log D(z) / (1 - D(z)); [1], equations 2 and 3.
+
+    The discriminator gives two logits; D = softmax(logits)_0 is the probability that z is a code and not one
+    with shuffled dimensions, so log D / (1 - D) = logit_0 - logit_1. It minimises
+    -(mean log D(z) + mean log(1 - D(z_shuffled))) / 2, where each dimension of z_shuffled has been put in a
+    random order of its own over the batch.
+
+    Differs from [1]: both players move at once, from one forward pass; and, as in the published models, the
+    codes that are shuffled are those of the same batch. second_batch=True takes a second batch, as in the
+    paper's algorithm 2. Differs from the published models: their discriminator's loss clips probabilities to
+    [1e-6, 1 - 1e-6], beyond which its gradient is zero; here it comes from the logits and is never clipped.
+    """
+
+    gamma: Setting = 10.0
+    second_batch: bool = False
+
+    name: ClassVar[str] = "factor_vae"
+    citation: ClassVar[str] = """@inproceedings{kim2018factorvae,
+  author = {Hyunjik Kim and Andriy Mnih},
+  title = {Disentangling by Factorising},
+  booktitle = {International Conference on Machine Learning},
+  year = {2018}
+}"""
+    players: ClassVar[tuple[Player, ...]] = (
+        Player(DISCRIMINATOR, Discriminator, Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)),
+    )
+
+    @property
+    def other_batch(self) -> bool:
+        """Whether the codes that are shuffled come from a second batch."""
+        return self.second_batch
+
+    def loss(self, forward: Pass) -> Losses:
+        """The objectives of the autoencoder and of the discriminator."""
+        discriminator = forward.networks[DISCRIMINATOR]
+        joint = _log_ratio(discriminator(forward.sample))
+        # Nobody learns through the shuffled codes except the discriminator itself.
+        shuffled = _log_ratio(discriminator(shuffle(self._to_shuffle(forward).detach(), forward.draws)))
+        total_correlation = joint.mean(-1)
+        players = {
+            AUTOENCODER: forward.reconstruction + forward.kl + self.gamma * total_correlation,
+            DISCRIMINATOR: -0.5 * (logsigmoid(joint).mean(-1) + logsigmoid(-shuffled).mean(-1)),
+        }
+        right = 0.5 * ((joint > 0).to(joint.dtype).mean(-1) + (shuffled < 0).to(joint.dtype).mean(-1))
+        terms = {"total_correlation": total_correlation, "discriminator_accuracy": right}
+        return Losses(players, elbo_terms(forward) | terms)
+
+    def _to_shuffle(self, forward: Pass) -> Tensor:
+        if not self.second_batch:
+            return forward.sample
+        if forward.other_sample is None:
+            raise UnweaveError(
+                "factor_vae with second_batch=True needs the codes of a second batch; got none."
+            )
+        return forward.other_sample
+
+
+def shuffle(codes: Tensor, draws: Draws) -> Tensor:
+    """(..., B, D): the values of each dimension in a random order of their own over the batch."""
+    batch, latents = codes.shape[-2:]
+    orders = draws.permutations("shuffle", latents, batch)
+    return codes.gather(-2, orders.mT)
+
+
+def _log_ratio(logits: Tensor) -> Tensor:
+    """(..., B): log D / (1 - D)."""
+    return logits[..., 0] - logits[..., 1]

@@ -1,0 +1,103 @@
+"""Random numbers for a population on any device: the same as `unweave.streams`, one stream a run.
+
+Philox4x32-10 again, here on tensors. Products of 32-bit words are taken in int64: they wrap around, and the
+upper half comes out right once the sign's copies are cut off. On CUDA a Triton kernel does the same in one
+launch. The step is a tensor on the device, so that a captured CUDA graph counts it up by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from unweave.streams import Stream
+
+_LOW = 0xFFFFFFFF
+
+
+class PopulationDraws:
+    """The streams of all runs of a population; draws are (P, rows, columns)."""
+
+    def __init__(self, streams: Sequence[Stream], step: Tensor) -> None:
+        self.streams = tuple(streams)
+        self.step = step  # int64, a single number, shared with the trainer that counts it up
+        # Kept, because nothing may be sent to the device while a CUDA graph is recorded.
+        self._keys: dict[str, Tensor] = {}
+        self._parts: dict[tuple[int, int], PopulationDraws] = {}
+
+    def of_runs(self, first: int, last: int) -> PopulationDraws:
+        """The draws of the runs first .. last - 1 alone."""
+        if (first, last) not in self._parts:
+            self._parts[first, last] = PopulationDraws(self.streams[first:last], self.step)
+        return self._parts[first, last]
+
+    def bits(self, purpose: str, rows: int, columns: int) -> Tensor:
+        """(P, rows, columns) words of 32 random bits, in int64."""
+        keys = self.keys(purpose)
+        if keys.device.type == "cuda" and _has_triton():
+            from unweave.nn.random_kernels import random_bits
+
+            return random_bits(keys, self.step, rows, columns)
+        return philox_bits(keys, self.step, rows, columns)
+
+    def uniform(self, purpose: str, rows: int, columns: int) -> Tensor:
+        """(P, rows, columns) float32 in the open interval (0, 1), as `Stream.uniform`."""
+        return ((self.bits(purpose, rows, columns) >> 9).float() + 0.5) * 2.0**-23
+
+    def normal(self, purpose: str, rows: int, columns: int) -> Tensor:
+        """(P, rows, columns) standard normal numbers in float32, as `Stream.normal`."""
+        keys = self.keys(purpose)
+        if keys.device.type == "cuda" and _has_triton():
+            from unweave.nn.random_kernels import random_normal
+
+            return random_normal(keys, self.step, rows, columns)
+        uniform = self.uniform(purpose, rows, 2 * -(-columns // 2))
+        radius = torch.sqrt(-2 * torch.log(uniform[..., 0::2]))
+        angle = 2 * math.pi * uniform[..., 1::2]
+        pairs = torch.stack([radius * torch.cos(angle), radius * torch.sin(angle)], dim=-1)
+        return pairs.flatten(-2)[..., :columns]
+
+    def integers(self, purpose: str, rows: int, sizes: Sequence[int]) -> Tensor:
+        """(P, rows, len(sizes)) whole numbers, as `Stream.integers`."""
+        bits = self.bits(purpose, rows, len(sizes))
+        return torch.stack([bits[..., j] * size >> 32 for j, size in enumerate(sizes)], dim=-1)
+
+    def permutations(self, purpose: str, rows: int, length: int) -> Tensor:
+        """(P, rows, length): a random order of 0 .. length - 1 in each row, as `Stream.permutations`."""
+        high, low = self.bits(purpose, rows, 2 * length).split(length, dim=-1)
+        # Sorting is signed: flipping the highest bit puts unsigned words in order.
+        return torch.argsort((high ^ 0x80000000) << 32 | low, dim=-1, stable=True)
+
+    def keys(self, purpose: str) -> Tensor:
+        """(P,) int64: the key of each run's stream for the purpose, "a/b" being child("a", "b")."""
+        if purpose not in self._keys:
+            keys = [stream.child(*purpose.split("/")).key for stream in self.streams]
+            signed = [key - (1 << 64) if key >> 63 else key for key in keys]
+            self._keys[purpose] = torch.tensor(signed, dtype=torch.int64, device=self.step.device)
+        return self._keys[purpose]
+
+
+def philox_bits(keys: Tensor, step: Tensor, rows: int, columns: int) -> Tensor:
+    """(P, rows, columns) int64 words: Philox(counter (column block, row, 0, step), key)."""
+    blocks = -(-columns // 4)
+    shape = (len(keys), rows, blocks)
+    c0 = torch.arange(blocks, device=keys.device).expand(shape)
+    c1 = torch.arange(rows, device=keys.device)[:, None].expand(shape)
+    c2, c3 = torch.zeros_like(c0), (step & _LOW).expand(shape)
+    k0, k1 = (keys & _LOW)[:, None, None], (keys >> 32 & _LOW)[:, None, None]
+    for _ in range(10):
+        p0, p1 = 0xD2511F53 * c0, 0xCD9E8D57 * c2
+        c0, c1, c2, c3 = (p1 >> 32 & _LOW) ^ c1 ^ k0, p1 & _LOW, (p0 >> 32 & _LOW) ^ c3 ^ k1, p0 & _LOW
+        k0, k1 = k0 + 0x9E3779B9 & _LOW, k1 + 0xBB67AE85 & _LOW
+    return torch.stack([c0, c1, c2, c3], dim=-1).flatten(2)[..., :columns]
+
+
+def _has_triton() -> bool:
+    try:
+        import triton  # noqa: F401
+    except ImportError:
+        return False
+    return True

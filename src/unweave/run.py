@@ -1,0 +1,130 @@
+"""A trained run: its networks as functions of plain arrays, its log, its pictures."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unweave.data import load as load_data
+from unweave.errors import UnweaveError
+from unweave.nn.gaussian import Gaussian
+from unweave.nn.networks import Decoder, Encoder
+from unweave.store import RunFolder
+from unweave.streams import Stream
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from unweave.data import GroundTruth
+
+# What comes in as NumPy goes out as NumPy, what comes in as torch goes out as torch.
+Array = TypeVar("Array", NDArray[Any], Tensor)
+
+CHUNK = 1024
+
+
+class Run:
+    """A finished run, read from its folder.
+
+    Images are (n, c, h, w), uint8 or numbers in [0, 1]; codes are (n, d). All functions take and give NumPy
+    arrays or torch tensors, whichever comes in.
+    """
+
+    def __init__(self, folder: RunFolder, device: str | torch.device = "cpu") -> None:
+        self.folder, self.spec = folder, folder.spec
+        self.device = torch.device(device)
+        weights = folder.weights()
+        self.shape: tuple[int, int, int] = tuple(folder.origin["image_shape"])
+        stream = [Stream.of(0)]  # initial weights, which are replaced at once
+        self._encoder = Encoder(stream, self.shape, self.spec.latents, self.spec.architecture)
+        self._decoder = Decoder(stream, self.shape, self.spec.latents, self.spec.architecture)
+        for name, module in (("encoder", self._encoder), ("decoder", self._decoder)):
+            own = {k.removeprefix(f"{name}."): v[None] for k, v in weights.items() if k.startswith(f"{name}.")}
+            _load_weights(module, own, folder.path)
+            module.to(self.device).requires_grad_(False)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder.path)!r}, {self.spec.method}, data={self.spec.data!r}, seed={self.spec.seed})"
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+        return self.folder.path
+
+    @cached_property
+    def log(self) -> pd.DataFrame:
+        """The losses: one row every so many steps, means over the steps since the row before."""
+        import pandas as pd
+
+        return pd.DataFrame(self.folder.log())
+
+    @cached_property
+    def data(self) -> GroundTruth:
+        """The data set it was trained on."""
+        return load_data(self.spec.data)
+
+    def posterior(self, images: Array) -> Gaussian:
+        """q(z|x) of each image; mean and log_var are (n, d) tensors."""
+        parts = [self._encoder(part[None]) for part in self._images(images).split(CHUNK)]
+        return Gaussian(
+            torch.cat([part.mean[0] for part in parts]), torch.cat([part.log_var[0] for part in parts])
+        )
+
+    def encode(self, images: Array) -> Array:
+        """The mean codes of images, (n, d)."""
+        return _like(images, self.posterior(images).mean)
+
+    def decode(self, codes: Array) -> Array:
+        """The mean images of codes, (n, c, h, w) in [0, 1]."""
+        given = torch.as_tensor(codes, dtype=torch.float32, device=self.device)
+        if given.ndim != 2 or given.shape[1] != self.spec.latents:
+            raise UnweaveError(f"codes must be (n, {self.spec.latents}); got {tuple(given.shape)}.")
+        parts = [torch.sigmoid(self._decoder(part[None]))[0] for part in given.split(CHUNK)]
+        return _like(codes, torch.cat(parts) if parts else given.new_empty(0, *self.shape))
+
+    def reconstruct(self, images: Array) -> Array:
+        """What is left of images after encoding and decoding, (n, c, h, w) in [0, 1]."""
+        return self.decode(self.encode(images))
+
+    def sample(self, n: int, seed: int | Stream = 0) -> NDArray[np.float32]:
+        """Images of n codes drawn from the prior."""
+        codes = Stream.of(seed).child("prior").normal(n, self.spec.latents)
+        return self.decode(codes.astype(np.float32))
+
+    def _images(self, images: Array) -> Tensor:
+        given = torch.as_tensor(images, device=self.device)
+        if given.ndim != 4 or tuple(given.shape[1:]) != self.shape:
+            raise UnweaveError(
+                f"images must be (n, {', '.join(map(str, self.shape))}); got {tuple(given.shape)}."
+            )
+        scaled = given.float() / 255 if given.dtype == torch.uint8 else given.float()
+        if scaled.numel() and not (0 <= float(scaled.min()) and float(scaled.max()) <= 1):
+            raise UnweaveError(
+                f"images must be uint8, or numbers in [0, 1]; these reach from {float(scaled.min()):g} to "
+                f"{float(scaled.max()):g}."
+            )
+        return scaled
+
+
+def load(path: str | Path, device: str | torch.device = "cpu") -> Run:
+    """Open the folder of a finished run."""
+    return Run(RunFolder(Path(path).expanduser()), device)
+
+
+def _like(given: Array, result: Tensor) -> Array:
+    return result if isinstance(given, Tensor) else result.cpu().numpy()
+
+
+def _load_weights(module: torch.nn.Module, weights: dict[str, Tensor], path: Path) -> None:
+    wanted = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+    given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    if wanted != given:
+        odd = min(set(wanted.items()) ^ set(given.items()))[0]
+        raise UnweaveError(f'the weights in {path} do not fit the run\'s networks, first at "{odd}".')
+    module.load_state_dict(weights)

@@ -1,0 +1,112 @@
+"""What a run is: plain data, written as JSON, known by the hash of its content."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from unweave.errors import UnweaveError, did_you_mean
+from unweave.methods import method_named, settings_of
+from unweave.methods.method import Method
+from unweave.nn.layers import PRECISIONS, Precision
+from unweave.nn.likelihood import LIKELIHOODS, Likelihood
+from unweave.nn.networks import ARCHITECTURES, Architecture
+from unweave.nn.schedule import SCHEDULES, Schedule
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One model to train. Two runs with the same spec are the same run, and give the same numbers."""
+
+    method: Method
+    """The method and its settings."""
+    data: str = "dsprites"
+    """The data set, as in `unweave data list`."""
+    seed: int = 0
+    """The seed of everything that is random."""
+    steps: int = 300_000
+    """Updates of the networks."""
+    batch: int = 64
+    """Images a step."""
+    latents: int = 10
+    """Dimensions of the code."""
+    architecture: Architecture = "released"
+    """The networks: released (of the published models), table2 (of their paper), or mlp."""
+    likelihood: Likelihood = "bernoulli"
+    """p(x|z): bernoulli or gaussian."""
+    learning_rate: float = 1e-4
+    """Of the autoencoder's Adam."""
+    schedule: Schedule = "constant"
+    """How the learning rate changes over the steps: constant, linear or cosine (both down to 0)."""
+    gradient_clip: float | None = None
+    """The largest norm of a run's gradient; None: whatever comes."""
+    precision: Precision = "float32"
+    """Arithmetic of the networks: float32, tf32 or bf16. Weights are kept in float32."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("seed", 0), ("steps", 1), ("batch", 2), ("latents", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise UnweaveError(f"{name} must be a whole number >= {least}; got {value!r}.")
+        for name in ("learning_rate", "gradient_clip"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < float("inf"):
+                raise UnweaveError(f"{name} must be a number greater than 0; got {value!r}.")
+        _one_of("architecture", self.architecture, ARCHITECTURES)
+        _one_of("likelihood", self.likelihood, LIKELIHOODS)
+        _one_of("schedule", self.schedule, SCHEDULES)
+        _one_of("precision", self.precision, PRECISIONS)
+
+    @property
+    def id(self) -> str:
+        """A name made of the content: equal specs have equal names."""
+        text = json.dumps(self.to_dict(), sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "method"}
+        method = {"name": self.method.name, **settings_of(self.method)}
+        return {"version": VERSION, "method": method, **plain}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> RunSpec:
+        """The spec that `to_dict` wrote."""
+        fields = dict(plain)
+        version = fields.pop("version", None)
+        if version != VERSION:
+            raise UnweaveError(
+                f"this spec is of version {version}; this unweave reads version {VERSION}. Use the unweave "
+                "that wrote it."
+            )
+        known = [f.name for f in dataclasses.fields(cls)]
+        for name in fields:
+            if name not in known:
+                raise UnweaveError(f'a spec has no field "{name}". {did_you_mean(name, known)}')
+        if not isinstance(fields.get("method"), Mapping) or "name" not in fields["method"]:
+            raise UnweaveError('a spec needs a method, such as {"name": "beta_vae", "beta": 4}.')
+        settings = dict(fields.pop("method"))
+        return cls(method=method_with(settings.pop("name"), settings), **fields)
+
+
+def method_with(name: str, settings: Mapping[str, Any]) -> Method:
+    """The method of that name with some settings other than its defaults."""
+    kind = method_named(name)
+    known = [f.name for f in dataclasses.fields(kind)]
+    for setting in settings:
+        if setting not in known:
+            hint = did_you_mean(setting, known) if known else "It has none."
+            raise UnweaveError(f'{name} has no setting "{setting}". {hint}')
+    method: Method = kind(**settings)
+    return method
+
+
+def _one_of(what: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise UnweaveError(f'there is no {what} "{value}". {did_you_mean(str(value), known)}')

@@ -1,0 +1,1 @@
+"""Training: populations of runs, the one trainer, checkpoints."""

@@ -1,0 +1,267 @@
+"""The one loop that trains: populations of runs, with logs, checkpoints and a clean end.
+
+A run is finished after its own number of steps, or when its loss is no longer finite; the others of its
+population go on. Everything a run writes goes to its own folder. Training can stop at any moment: the next
+call with the same specs goes on from the last checkpoints.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unweave import __version__
+from unweave.data.grid import GroundTruth
+from unweave.errors import UnweaveError
+from unweave.spec import RunSpec
+from unweave.store import RunFolder
+from unweave.training.batches import Batches, Data, batches_of
+from unweave.training.population import Population, shared_by
+from unweave.training.update import Update
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to train, which changes no number: where, and how often to say and save something."""
+
+    device: str = "auto"
+    log_every: int = 100
+    checkpoint_every: int = 10_000
+    largest: int = 64  # runs in one population
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is told while a population trains."""
+
+    step: int
+    steps: int
+    runs: tuple[str, ...]
+    terms: tuple[dict[str, float], ...]  # one for each run
+    seconds: float
+
+
+class Stopped(Exception):  # noqa: N818  it is no error
+    """Training was stopped by a signal; all runs have a checkpoint."""
+
+
+Tell = Callable[[Report], None]
+
+
+def train_runs(
+    specs: Sequence[RunSpec], data: Data, folders: Sequence[Path], plan: Plan, tell: Tell | None = None
+) -> list[RunFolder]:
+    """Train all runs that are not finished yet; return their folders in the order of the specs."""
+    device = pick_device(plan.device)
+    by_id: dict[str, RunFolder] = {}
+    for spec, path in zip(specs, folders, strict=True):
+        by_id[spec.id] = RunFolder(path)
+        by_id[spec.id].create(spec, _origin(data, device))
+    open_specs = [spec for spec in {spec.id: spec for spec in specs}.values() if not by_id[spec.id].result]
+    if open_specs:
+        batches = batches_of(data, device)
+        with _stop_on_signals() as stopped:
+            for together, step in _populations(open_specs, by_id, plan.largest):
+                population = Population(together, data.shape, device)
+                _Training(population, step, by_id, batches, len(data), plan, tell, stopped).run()
+    return [by_id[spec.id] for spec in specs]
+
+
+def pick_device(name: str) -> torch.device:
+    """The device of that name; "auto" is the GPU where there is one."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise UnweaveError(f'there is no device "{name}". Use auto, cpu, cuda or cuda:1.') from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise UnweaveError("a GPU was asked for, and torch finds none here. Use --device cpu.")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UnweaveError(f'there is no device "{name}"; there are {torch.cuda.device_count()} GPUs.')
+    return device
+
+
+def _populations(
+    specs: Sequence[RunSpec], folders: dict[str, RunFolder], largest: int
+) -> Iterator[tuple[list[RunSpec], int]]:
+    """Runs that can train together, and the step they are at.
+
+    They are alike in what a population shares. Where all of them have a checkpoint of the same step, as
+    after a kill while checkpoints were written, they go on from there together; else each from its last.
+    """
+
+    def shared(spec: RunSpec) -> str:
+        return repr(shared_by(spec))
+
+    for _, alike in groupby(sorted(specs, key=shared), shared):
+        saved = {spec.id: set(folders[spec.id].checkpoints()) or {0} for spec in (alike := list(alike))}
+        common = set.intersection(*saved.values())
+
+        def step(spec: RunSpec, saved: dict[str, set[int]] = saved, common: set[int] = common) -> int:
+            return max(common or saved[spec.id])
+
+        for at, found in groupby(sorted(alike, key=step), step):
+            runs = list(found)
+            for start in range(0, len(runs), largest):
+                yield runs[start : start + largest], at
+
+
+class _Training:
+    """The training of one population from where it stands to its end."""
+
+    def __init__(
+        self,
+        population: Population,
+        step: int,
+        folders: dict[str, RunFolder],
+        batches: Batches,
+        data_size: int,
+        plan: Plan,
+        tell: Tell | None,
+        stopped: list[int],
+    ) -> None:
+        self.population, self.step, self.folders = population, step, folders
+        self.batches, self.data_size = batches, data_size
+        self.plan, self.tell, self.stopped = plan, tell, stopped
+        self.started = time.monotonic()
+        self.update = self._new_update(self._resume())
+
+    def run(self) -> None:
+        """Train until every run is finished, or until told to stop."""
+        while len(self.population):
+            self.step += self.update.run(self._next_event() - self.step, self.stopped)
+            terms = self._log() if self._is_due(self.plan.log_every) else None
+            self._settle(terms)
+            if not len(self.population):
+                return
+            if self.stopped or self.step % self.plan.checkpoint_every == 0:
+                self._checkpoint()
+            if self.stopped:
+                raise Stopped(f"stopped by signal {self.stopped[0]} after step {self.step}")
+
+    def _next_event(self) -> int:
+        """The next step at which something must be written; never far, so that a signal is soon heard."""
+        log, save = self.plan.log_every, self.plan.checkpoint_every
+        ends = [spec.steps for spec in self.population.specs if spec.steps > self.step]
+        return min(*ends, (self.step // log + 1) * log, (self.step // save + 1) * save)
+
+    def _is_due(self, every: int) -> bool:
+        return self.step % every == 0 or self.step in {spec.steps for spec in self.population.specs}
+
+    def _log(self) -> list[dict[str, float]]:
+        terms: list[dict[str, float]] = []
+        for group in self.update.take_terms():
+            runs = len(next(iter(group.values())))
+            terms += [{name: float(values[run]) for name, values in group.items()} for run in range(runs)]
+        for spec, line in zip(self.population.specs, terms, strict=True):
+            self.folders[spec.id].append_log([{"step": self.step, **line}])
+        if self.tell is not None:
+            ids = tuple(spec.id for spec in self.population.specs)
+            longest = max(spec.steps for spec in self.population.specs)
+            self.tell(Report(self.step, longest, ids, tuple(terms), time.monotonic() - self.started))
+        return terms
+
+    def _settle(self, terms: list[dict[str, float]] | None) -> None:
+        """Write out the runs that are done, or that have no finite loss any more, and go on without them."""
+        keep = []
+        for run, spec in enumerate(self.population.specs):
+            last = terms[run] if terms else {}
+            diverged = not all(math.isfinite(value) for value in last.values())
+            if diverged or self.step >= spec.steps:
+                self._finish(run, "diverged" if diverged else "finished", last)
+            else:
+                keep.append(run)
+        if keep and len(keep) < len(self.population):
+            logs = [self.update.log_state(run) for run in keep]
+            self.population.select(keep)
+            self.update = self._new_update(logs)
+        elif not keep:
+            self.population.specs = []
+
+    def _finish(self, run: int, outcome: str, terms: dict[str, float]) -> None:
+        spec = self.population.specs[run]
+        state = self.population.run_state(run)
+        weights = {name.removeprefix("weights."): t for name, t in state.items() if name.startswith("weights.")}
+        finite = {name: value if math.isfinite(value) else None for name, value in terms.items()}
+        result = {
+            "outcome": outcome,
+            "steps": self.step,
+            "seconds": round(time.monotonic() - self.started, 3),
+            "runs_beside": len(self.population) - 1,
+            "terms": finite,
+        }
+        self.folders[spec.id].finish(weights, result)
+
+    def _checkpoint(self) -> None:
+        """All runs get the new checkpoint before any loses its old one: they stay at the same step."""
+        for run, spec in enumerate(self.population.specs):
+            state = self.population.run_state(run) | self.update.log_state(run)
+            self.folders[spec.id].save_checkpoint(self.step, state)
+        for spec in self.population.specs:
+            self.folders[spec.id].drop_checkpoints(keep=self.step)
+
+    def _resume(self) -> list[dict[str, Tensor]]:
+        """Load the checkpoints of this step, if it is not the first; return what they say of the log."""
+        logs: list[dict[str, Tensor]] = []
+        for run, spec in enumerate(self.population.specs):
+            folder = self.folders[spec.id]
+            folder.cut_log(self.step)
+            if self.step:
+                state = folder.load_checkpoint(self.step)
+                logs.append({name: state.pop(name) for name in list(state) if name.startswith("log.")})
+                self.population.load_run_state(run, state)
+        self.population.step.fill_(self.step)
+        return logs
+
+    def _new_update(self, logs: Sequence[Mapping[str, Tensor]]) -> Update:
+        update = Update(self.population, self.batches, self.data_size)
+        if logs:
+            update.load_log_states(logs)
+        return update
+
+
+@contextmanager
+def _stop_on_signals() -> Iterator[list[int]]:
+    """A list that is filled when SIGINT or SIGTERM comes; a second signal is not held back any more."""
+    received: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+        signal.signal(number, before[number])
+
+    try:
+        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not in the main thread: signals are somebody else's
+        yield received
+        return
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _origin(data: Data, device: torch.device) -> dict[str, Any]:
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or "cpu"
+    return {
+        "unweave": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "image_shape": list(data.shape),
+        "data_source": data.source,
+        "data_drawn": data.drawn if isinstance(data, GroundTruth) else "uniformly",
+        "device": name,
+    }
