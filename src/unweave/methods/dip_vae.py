@@ -27,7 +27,7 @@ class DIPVAE1(Method):
     """rec + KL + lambda_od sum_{i != j} Cov_ij^2 + lambda_d sum_i (Cov_ii - 1)^2; [1], equation 6.
 
     Cov = Cov[mean], the covariance over the batch of the means of q(z|x), divided by B and not by B - 1.
-    lambda_d = lambda_d_factor lambda_od. Both lambda 0 is the VAE.
+    lambda_d = lambda_d_factor lambda_od, so lambda_od = 0 is the VAE.
     """
 
     lambda_od: Setting = 10.0
@@ -65,7 +65,8 @@ class DIPVAE2(Method):
 def covariance(codes: Tensor) -> Tensor:
     """(..., D, D): the biased covariance over the batch of codes (..., B, D)."""
     centred = codes - codes.mean(-2, keepdim=True)
-    return centred.mT @ centred / codes.shape[-2]
+    # Not as a product of matrices, whose precision a GPU may lower to that chosen for the networks.
+    return (centred.unsqueeze(-1) * centred.unsqueeze(-2)).mean(-3)
 
 
 def _losses(forward: Pass, covariance: Tensor, lambda_od: Setting, lambda_d_factor: Setting) -> Losses:

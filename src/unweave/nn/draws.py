@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from unweave.nn.layers import has_triton
 from unweave.streams import Stream
 
 _LOW = 0xFFFFFFFF
@@ -37,7 +38,7 @@ class PopulationDraws:
     def bits(self, purpose: str, rows: int, columns: int) -> Tensor:
         """(P, rows, columns) words of 32 random bits, in int64."""
         keys = self.keys(purpose)
-        if keys.device.type == "cuda" and _has_triton():
+        if keys.device.type == "cuda" and has_triton():
             from unweave.nn.random_kernels import random_bits
 
             return random_bits(keys, self.step, rows, columns)
@@ -50,7 +51,7 @@ class PopulationDraws:
     def normal(self, purpose: str, rows: int, columns: int) -> Tensor:
         """(P, rows, columns) standard normal numbers in float32, as `Stream.normal`."""
         keys = self.keys(purpose)
-        if keys.device.type == "cuda" and _has_triton():
+        if keys.device.type == "cuda" and has_triton():
             from unweave.nn.random_kernels import random_normal
 
             return random_normal(keys, self.step, rows, columns)
@@ -93,11 +94,3 @@ def philox_bits(keys: Tensor, step: Tensor, rows: int, columns: int) -> Tensor:
         c0, c1, c2, c3 = (p1 >> 32 & _LOW) ^ c1 ^ k0, p1 & _LOW, (p0 >> 32 & _LOW) ^ c3 ^ k1, p0 & _LOW
         k0, k1 = k0 + 0x9E3779B9 & _LOW, k1 + 0xBB67AE85 & _LOW
     return torch.stack([c0, c1, c2, c3], dim=-1).flatten(2)[..., :columns]
-
-
-def _has_triton() -> bool:
-    try:
-        import triton  # noqa: F401
-    except ImportError:
-        return False
-    return True

@@ -180,7 +180,16 @@ def _masked_sum_kernel(
     tl.store(out + (run * tl.num_programs(0) + split) * COLUMNS + n, total, n < COLUMNS)
 
 
-def correlate(big: Tensor, w: Tensor, bias: Tensor | None, mask: Tensor | None, padding: int, relu: bool, transposed: bool) -> Tensor:
+def correlate(
+    big: Tensor,
+    w: Tensor,
+    bias: Tensor | None,
+    mask: Tensor | None,
+    padding: int,
+    relu: bool,
+    tf32: bool,
+    transposed: bool,
+) -> Tensor:
     """(P, B, H, W, I) -> (P, B, H/2, W/2, O); w is (P, k, k, I, O), or (P, k, k, O, I) if transposed."""
     runs, images, height, width, inputs = big.shape
     kernel, outputs = w.shape[1], w.shape[3 if transposed else 4]
@@ -191,13 +200,22 @@ def correlate(big: Tensor, w: Tensor, bias: Tensor | None, mask: Tensor | None, 
     _correlate_kernel[grid](
         big, big if mask is None else mask, w, w if bias is None else bias, out, images, height, width,
         w.stride(0), *_channel_strides(w, transposed),
-        inputs, outputs, kernel, padding, mask is not None, bias is not None, relu, _precision(big),
+        inputs, outputs, kernel, padding, mask is not None, bias is not None, relu, _products(tf32),
         block_m, block_n, block_k, num_warps=4,
     )  # fmt: skip
     return out
 
 
-def spread(small: Tensor, w: Tensor, bias: Tensor | None, mask: Tensor | None, padding: int, relu: bool, transposed: bool) -> Tensor:
+def spread(
+    small: Tensor,
+    w: Tensor,
+    bias: Tensor | None,
+    mask: Tensor | None,
+    padding: int,
+    relu: bool,
+    tf32: bool,
+    transposed: bool,
+) -> Tensor:
     """(P, B, H, W, I) -> (P, B, 2H, 2W, O); w is (P, k, k, I, O), or (P, k, k, O, I) if transposed."""
     runs, images, height, width, inputs = small.shape
     kernel, outputs = w.shape[1], w.shape[3 if transposed else 4]
@@ -208,13 +226,21 @@ def spread(small: Tensor, w: Tensor, bias: Tensor | None, mask: Tensor | None, p
     _spread_kernel[grid](
         small, small if mask is None else mask, w, w if bias is None else bias, out, images, height, width,
         w.stride(0), *_channel_strides(w, transposed),
-        inputs, outputs, kernel, padding, mask is not None, bias is not None, relu, _precision(small),
+        inputs, outputs, kernel, padding, mask is not None, bias is not None, relu, _products(tf32),
         block_m, block_n, block_k, num_warps=4,
     )  # fmt: skip
     return out
 
 
-def tap_products(big: Tensor, small: Tensor, big_mask: Tensor | None, small_mask: Tensor | None, kernel: int, padding: int) -> Tensor:
+def tap_products(
+    big: Tensor,
+    small: Tensor,
+    big_mask: Tensor | None,
+    small_mask: Tensor | None,
+    kernel: int,
+    padding: int,
+    tf32: bool,
+) -> Tensor:
     """(P, k, k, channels of big, channels of small), float32."""
     runs, images, height, width, channels = big.shape
     outputs, products = small.shape[4], kernel * kernel * channels
@@ -229,7 +255,7 @@ def tap_products(big: Tensor, small: Tensor, big_mask: Tensor | None, small_mask
     _tap_products_kernel[(tiles, splits, runs)](
         big, big if big_mask is None else big_mask, small, small if small_mask is None else small_mask, out,
         images, height, width, each, channels, outputs, kernel, padding,
-        big_mask is not None, small_mask is not None, _precision(big), block_m, block_n, 64, num_warps=4,
+        big_mask is not None, small_mask is not None, _products(tf32), block_m, block_n, 64, num_warps=4,
     )  # fmt: skip
     return out.sum(dim=1) if splits > 1 else out[:, 0]
 
@@ -243,56 +269,76 @@ def masked_sum(values: Tensor, mask: Tensor | None) -> Tensor:
     splits = triton.cdiv(rows, each)
     out = torch.empty(runs, splits, columns, device=values.device)
     _masked_sum_kernel[(splits, runs)](
-        values, values if mask is None else mask, out, rows, each, columns, mask is not None, 64, _power(columns)
+        values,
+        values if mask is None else mask,
+        out,
+        rows,
+        each,
+        columns,
+        mask is not None,
+        64,
+        _power(columns),
     )
     return out.sum(dim=1)
 
 
 class _Convolution(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, padding: int, relu: bool) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, padding: int, relu: bool, tf32: bool
+    ) -> Tensor:
         w = weight.permute(0, 3, 4, 2, 1).to(x.dtype).contiguous()
-        y = correlate(x, w, bias, None, padding, relu, transposed=False)
+        y = correlate(x, w, bias, None, padding, relu, tf32, transposed=False)
         ctx.save_for_backward(x, w, y if relu else None)
-        ctx.padding = padding
+        ctx.padding, ctx.tf32 = padding, tf32
         return y
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, w, y = ctx.saved_tensors
         g = gradients[0].contiguous()
-        to_x = spread(g, w, None, y, ctx.padding, False, transposed=True) if ctx.needs_input_grad[0] else None
-        to_w = tap_products(x, g, None, y, w.shape[1], ctx.padding).permute(0, 4, 3, 1, 2)
-        return to_x, to_w, masked_sum(g, y), None, None
+        to_x = (
+            spread(g, w, None, y, ctx.padding, False, ctx.tf32, transposed=True)
+            if ctx.needs_input_grad[0]
+            else None
+        )
+        to_w = tap_products(x, g, None, y, w.shape[1], ctx.padding, ctx.tf32).permute(0, 4, 3, 1, 2)
+        return to_x, to_w, masked_sum(g, y), None, None, None
 
 
 class _TransposedConvolution(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, padding: int, relu: bool) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, padding: int, relu: bool, tf32: bool
+    ) -> Tensor:
         w = weight.permute(0, 3, 4, 1, 2).to(x.dtype).contiguous()
-        y = spread(x, w, bias, None, padding, relu, transposed=False)
+        y = spread(x, w, bias, None, padding, relu, tf32, transposed=False)
         ctx.save_for_backward(x, w, y if relu else None)
-        ctx.padding = padding
+        ctx.padding, ctx.tf32 = padding, tf32
         return y
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, w, y = ctx.saved_tensors
         g = gradients[0].contiguous()
-        to_x = correlate(g, w, None, y, ctx.padding, False, transposed=True) if ctx.needs_input_grad[0] else None
-        to_w = tap_products(g, x, y, None, w.shape[1], ctx.padding).permute(0, 4, 3, 1, 2)
-        return to_x, to_w, masked_sum(g, y), None, None
+        to_x = (
+            correlate(g, w, None, y, ctx.padding, False, ctx.tf32, transposed=True)
+            if ctx.needs_input_grad[0]
+            else None
+        )
+        to_w = tap_products(g, x, y, None, w.shape[1], ctx.padding, ctx.tf32).permute(0, 4, 3, 1, 2)
+        return to_x, to_w, masked_sum(g, y), None, None, None
 
 
-def conv2d(x: Tensor, weight: Tensor, bias: Tensor, padding: int, relu: bool) -> Tensor:
+def conv2d(x: Tensor, weight: Tensor, bias: Tensor, padding: int, relu: bool, tf32: bool) -> Tensor:
     """(P, B, I, H, W) -> (P, B, O, H/2, W/2), both channels-last in memory; weight (P, O, I, k, k)."""
-    y = _Convolution.apply(x.permute(0, 1, 3, 4, 2).contiguous(), weight, bias, padding, relu)
+    y = _Convolution.apply(x.permute(0, 1, 3, 4, 2).contiguous(), weight, bias, padding, relu, tf32)
     return y.permute(0, 1, 4, 2, 3)
 
 
-def conv_transpose2d(x: Tensor, weight: Tensor, bias: Tensor, padding: int, relu: bool) -> Tensor:
+def conv_transpose2d(x: Tensor, weight: Tensor, bias: Tensor, padding: int, relu: bool, tf32: bool) -> Tensor:
     """(P, B, I, H, W) -> (P, B, O, 2H, 2W), both channels-last in memory; weight (P, I, O, k, k)."""
-    y = _TransposedConvolution.apply(x.permute(0, 1, 3, 4, 2).contiguous(), weight, bias, padding, relu)
+    y = _TransposedConvolution.apply(x.permute(0, 1, 3, 4, 2).contiguous(), weight, bias, padding, relu, tf32)
     return y.permute(0, 1, 4, 2, 3)
 
 
@@ -302,7 +348,11 @@ def _channel_strides(w: Tensor, transposed: bool) -> tuple[int, int]:
 
 
 def _blocks(rows: int, outputs: int, products: int) -> tuple[int, int, int]:
-    return 128 if rows >= 2048 else 64, min(64, _power(outputs)), max(16, min(64, triton.next_power_of_2(products)))
+    return (
+        128 if rows >= 2048 else 64,
+        min(64, _power(outputs)),
+        max(16, min(64, triton.next_power_of_2(products))),
+    )
 
 
 def _power(n: int) -> int:
@@ -310,5 +360,6 @@ def _power(n: int) -> int:
     return max(16, int(triton.next_power_of_2(n)))
 
 
-def _precision(values: Tensor) -> str:
-    return "tf32" if torch.backends.cuda.matmul.allow_tf32 else "ieee"
+def _products(tf32: bool) -> str:
+    """How float32 numbers are multiplied; bfloat16 ones are always multiplied exactly."""
+    return "tf32" if tf32 else "ieee"

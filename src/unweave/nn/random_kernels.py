@@ -18,9 +18,7 @@ def _random_kernel(
     row, block = i // blocks, i % blocks
     key = tl.load(keys + run)
     zero = (i * 0).to(tl.uint32)
-    words = tl.philox(
-        key, block.to(tl.uint32), row.to(tl.uint32), zero, zero + tl.load(step).to(tl.uint32)
-    )
+    words = tl.philox(key, block.to(tl.uint32), row.to(tl.uint32), zero, zero + tl.load(step).to(tl.uint32))
     w0, w1, w2, w3 = words
     at = out + (run.to(tl.int64) * rows + row) * columns + 4 * block
     here = row < rows

@@ -26,7 +26,7 @@ class PopulationAdam:
         self.second = [torch.zeros_like(p) for p in self.parameters]
 
     @torch.no_grad()
-    def update(self, gradients: Sequence[Tensor], step: Tensor, rate: Tensor) -> None:
+    def update(self, gradients: list[Tensor], step: Tensor, rate: Tensor) -> None:
         """One update; step counts from 0, rate is (P,)."""
         s, t = self.settings, (step + 1).float()
         torch._foreach_lerp_(self.first, gradients, 1 - s.beta1)

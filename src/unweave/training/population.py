@@ -98,8 +98,8 @@ class Population:
     def select(self, keep: Sequence[int]) -> None:
         """Go on with some of the runs only."""
         chosen = torch.as_tensor(list(keep), device=self.device)
-        select_runs(self.encoder, chosen)
-        select_runs(self.decoder, chosen)
+        select_runs(self.encoder, keep)
+        select_runs(self.decoder, keep)
         self.adam.select(chosen)
         self.adam.parameters = list(self.parameters())
         groups = []
@@ -108,7 +108,7 @@ class Population:
             if kept:
                 within = torch.as_tensor(kept, device=self.device)
                 for name, module in group.networks.items():
-                    select_runs(module, within)
+                    select_runs(module, kept)
                     group.adams[name].select(within)
                     group.adams[name].parameters = list(module.parameters())
                 groups.append(group)
@@ -140,17 +140,18 @@ class Population:
 
     def _tabulate(self) -> None:
         """Settings of the runs as tensors: rates (P,), steps (P,), and 1 where z is drawn, 0 where not."""
-        options = {"dtype": torch.float32, "device": self.device}
-        self.rates = torch.tensor([spec.learning_rate for spec in self.specs], **options)
-        self.steps = torch.tensor([spec.steps for spec in self.specs], **options)
+        self.rates = torch.tensor([spec.learning_rate for spec in self.specs], device=self.device)
+        self.steps = torch.tensor([float(spec.steps) for spec in self.specs], device=self.device)
         drawn = [float(spec.method.stochastic) for spec in self.specs]
-        self.spread = torch.tensor(drawn, **options)[:, None, None]
+        self.spread = torch.tensor(drawn, device=self.device)[:, None, None]
 
     def _tensors_of(self, run: int) -> list[tuple[str, Tensor, int]]:
         """(name, tensor of the population, place in it) of all that belongs to a run."""
         found: list[tuple[str, Tensor, int]] = []
 
-        def add(prefix: str, module: nn.Module, adam_first: list[Tensor], adam_second: list[Tensor], at: int) -> None:
+        def add(
+            prefix: str, module: nn.Module, adam_first: list[Tensor], adam_second: list[Tensor], at: int
+        ) -> None:
             names = [name for name, _ in module.named_parameters()]
             for kind, tensors in (
                 ("weights", list(module.parameters())),

@@ -106,15 +106,16 @@ def _populations(
     def shared(spec: RunSpec) -> str:
         return repr(shared_by(spec))
 
-    for _, alike in groupby(sorted(specs, key=shared), shared):
-        saved = {spec.id: set(folders[spec.id].checkpoints()) or {0} for spec in (alike := list(alike))}
+    for _, found in groupby(sorted(specs, key=shared), shared):
+        alike = list(found)
+        saved = {spec.id: set(folders[spec.id].checkpoints()) or {0} for spec in alike}
         common = set.intersection(*saved.values())
 
         def step(spec: RunSpec, saved: dict[str, set[int]] = saved, common: set[int] = common) -> int:
             return max(common or saved[spec.id])
 
-        for at, found in groupby(sorted(alike, key=step), step):
-            runs = list(found)
+        for at, level in groupby(sorted(alike, key=step), step):
+            runs = list(level)
             for start in range(0, len(runs), largest):
                 yield runs[start : start + largest], at
 
@@ -194,7 +195,9 @@ class _Training:
     def _finish(self, run: int, outcome: str, terms: dict[str, float]) -> None:
         spec = self.population.specs[run]
         state = self.population.run_state(run)
-        weights = {name.removeprefix("weights."): t for name, t in state.items() if name.startswith("weights.")}
+        weights = {
+            name.removeprefix("weights."): t for name, t in state.items() if name.startswith("weights.")
+        }
         finite = {name: value if math.isfinite(value) else None for name, value in terms.items()}
         result = {
             "outcome": outcome,
@@ -240,7 +243,7 @@ def _stop_on_signals() -> Iterator[list[int]]:
 
     def note(number: int, _frame: FrameType | None) -> None:
         received.append(number)
-        signal.signal(number, before[number])
+        signal.signal(number, before[signal.Signals(number)])
 
     try:
         before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -49,7 +49,9 @@ class Update:
 
     def take_terms(self) -> list[dict[str, Tensor]]:
         """Means of the logged terms over the steps since the last call, on the host; then start anew."""
-        means = [{name: (t / max(self.counted, 1)).cpu() for name, t in group.items()} for group in self.terms]
+        means = [
+            {name: (t / max(self.counted, 1)).cpu() for name, t in group.items()} for group in self.terms
+        ]
         for group in self.terms:
             for total in group.values():
                 total.zero_()

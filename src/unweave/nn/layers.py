@@ -1,0 +1,360 @@
+"""Layers of many models at once: every parameter has an axis of runs in front, every input too.
+
+Images are logically (P, B, C, H, W) and lie channels-last in memory where a layer made them, features are
+(P, B, features). A run's initial weights come from its own stream and from the name of the layer, so they
+are the same whether it trains alone or in company.
+
+Master weights are float32. The precision of a module says how they are used: "float32"; "tf32", the same
+with the shorter products of NVIDIA's tensor cores, inside of `precision_context`; "bf16", where weights are
+rounded at use and activations flow in bfloat16.
+
+On a CPU the runs go through the convolutions one after another. Forward and backward through the study's
+convolutions, batch 64, milliseconds a run on 2 cores (AMD EPYC, torch 2.13), a loop of separate models in
+torch's default layout first: P = 1: 73 and 53 here, P = 4: 72 and 58, P = 8: 64 and 53. One grouped
+convolution takes 80, 100 and 105, or 70, 80 and 76 channels-last; images to columns and a matrix product 280
+and more. Dense layers are one batched product: 0.98 for the loop and 0.77 here (10-256-1024, P = 8).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, Literal, TypeAlias, cast, get_args
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unweave.errors import UnweaveError, did_you_mean
+from unweave.streams import Stream
+
+Activation: TypeAlias = Literal["none", "relu", "leaky_relu", "tanh"]
+Precision: TypeAlias = Literal["float32", "tf32", "bf16"]
+
+PRECISIONS: tuple[str, ...] = get_args(Precision)
+
+LEAKY_SLOPE = 0.2  # TensorFlow's default, which the published discriminators had; torch's is 0.01
+STRIDE = 2
+
+
+class Layer(nn.Module):
+    """A layer in each of P runs: `weight` (P, ...) and `bias` (P, outputs), float32."""
+
+    def __init__(self, weight: Tensor, outputs: int, activation: Activation) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight)
+        self.bias = nn.Parameter(torch.zeros(len(weight), outputs))
+        self.activation: Activation = activation
+        self.precision: Precision = "float32"
+
+    def compute(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """What the layer does, with the weights of all runs or of some."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(P, B, ...) -> (P, B, ...), all runs."""
+        return self.compute(x, self.weight, self.bias)
+
+
+class Linear(Layer):
+    """x W + b, (P, B, inputs) -> (P, B, outputs); weight (P, inputs, outputs)."""
+
+    def __init__(
+        self,
+        streams: Sequence[Stream],
+        name: str,
+        inputs: int,
+        outputs: int,
+        activation: Activation = "none",
+    ) -> None:
+        super().__init__(
+            glorot_uniform(streams, name, (inputs, outputs), inputs + outputs), outputs, activation
+        )
+
+    def compute(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """Apply `linear`."""
+        return linear(x, weight, bias, self.activation, self.precision)
+
+
+class Conv2d(Layer):
+    """A convolution of stride 2, (P, B, inputs, H, W) -> (P, B, outputs, H/2, W/2).
+
+    weight is (P, outputs, inputs, kernel, kernel). A kernel of 4 with padding 1 or of 2 with padding 0
+    halves an image exactly.
+    """
+
+    def __init__(
+        self,
+        streams: Sequence[Stream],
+        name: str,
+        inputs: int,
+        outputs: int,
+        kernel: int = 4,
+        padding: int = 1,
+        activation: Activation = "none",
+    ) -> None:
+        shape, fans = (outputs, inputs, kernel, kernel), kernel**2 * (inputs + outputs)
+        super().__init__(glorot_uniform(streams, name, shape, fans), outputs, activation)
+        self.padding = padding
+
+    def compute(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """Apply `conv2d`."""
+        return conv2d(x, weight, bias, self.padding, self.activation, self.precision)
+
+
+class ConvTranspose2d(Layer):
+    """A transposed convolution of stride 2, (P, B, inputs, H, W) -> (P, B, outputs, 2H, 2W).
+
+    weight is (P, inputs, outputs, kernel, kernel). A kernel of 4 with padding 1 or of 2 with padding 0
+    doubles an image exactly.
+    """
+
+    def __init__(
+        self,
+        streams: Sequence[Stream],
+        name: str,
+        inputs: int,
+        outputs: int,
+        kernel: int = 4,
+        padding: int = 1,
+        activation: Activation = "none",
+    ) -> None:
+        shape, fans = (inputs, outputs, kernel, kernel), kernel**2 * (inputs + outputs)
+        super().__init__(glorot_uniform(streams, name, shape, fans), outputs, activation)
+        self.padding = padding
+
+    def compute(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """Apply `conv_transpose2d`."""
+        return conv_transpose2d(x, weight, bias, self.padding, self.activation, self.precision)
+
+
+def heads(streams: Sequence[Stream], names: Sequence[str], inputs: int, outputs: int) -> Linear:
+    """Several dense layers of `outputs` features each that see the same inputs, as one layer.
+
+    Each has its own initial weights, as if it stood alone; the result of the first one comes first.
+    """
+    together = Linear(streams, names[0], inputs, outputs)
+    others = [Linear(streams, name, inputs, outputs) for name in names[1:]]
+    for parameter in ("weight", "bias"):
+        values = [getattr(layer, parameter).detach() for layer in (together, *others)]
+        setattr(together, parameter, nn.Parameter(torch.cat(values, dim=-1)))
+    return together
+
+
+def glorot_uniform(streams: Sequence[Stream], name: str, shape: tuple[int, ...], fans: int) -> Tensor:
+    """(P, *shape) float32 numbers, uniform in (-a, a) with a = sqrt(6 / (fan in + fan out)).
+
+    As TensorFlow counts them, the fans of a convolution are its channels times the size of the kernel.
+
+    Glorot, Bengio: Understanding the difficulty of training deep feedforward neural networks, AISTATS 2010.
+    """
+    if not streams:
+        raise UnweaveError("A population needs at least one run; got no streams of initial weights.")
+    bound = math.sqrt(6 / fans)
+    weights = np.empty((len(streams), *shape), np.float32)
+    for run, stream in zip(weights, streams, strict=True):
+        uniform = stream.child("weights", name).uniform(shape[0], math.prod(shape[1:]))
+        run[...] = ((2 * uniform - 1) * bound).reshape(shape)
+    return torch.from_numpy(weights)
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor, activation: Activation, precision: Precision) -> Tensor:
+    """activation(x W + b) for (P, B, I), (P, I, O), (P, O)."""
+    x, weight, bias = _rounded(precision, x, weight, bias)
+    return _activated(torch.baddbmm(bias.unsqueeze(1), x, weight), activation)
+
+
+def conv2d(
+    x: Tensor, weight: Tensor, bias: Tensor, padding: int, activation: Activation, precision: Precision
+) -> Tensor:
+    """Convolve (P, B, I, H, W) with (P, O, I, k, k), stride 2; add (P, O); activate."""
+    if _has_kernel(x, weight, padding, activation):
+        from unweave.nn import kernels
+
+        return kernels.conv2d(
+            _rounded_images(precision, x), weight, bias, padding, activation == "relu", precision == "tf32"
+        )
+    return _convolved(F.conv2d, x, weight, bias, padding, activation, precision)
+
+
+def conv_transpose2d(
+    x: Tensor, weight: Tensor, bias: Tensor, padding: int, activation: Activation, precision: Precision
+) -> Tensor:
+    """Convolve, transposed, (P, B, I, H, W) with (P, I, O, k, k), stride 2; add (P, O); activate."""
+    if _has_kernel(x, weight, padding, activation):
+        from unweave.nn import kernels
+
+        return kernels.conv_transpose2d(
+            _rounded_images(precision, x), weight, bias, padding, activation == "relu", precision == "tf32"
+        )
+    return _convolved(F.conv_transpose2d, x, weight, bias, padding, activation, precision)
+
+
+def through(convolutions: nn.ModuleList, x: Tensor) -> Tensor:
+    """Images (P, B, C, H, W) through one convolution after another."""
+    layers = cast(list[Layer], list(convolutions))
+    if not layers or len(x) == 1 or _runs_together(x):
+        for layer in layers:
+            x = layer(x)
+        return x
+    # Run by run through the whole stack: the images of one run stay in the cache, and only the last layer's
+    # are copied into a common tensor.
+    weights = [zip(torch.split(layer.weight, 1), torch.split(layer.bias, 1), strict=True) for layer in layers]
+    results = []
+    for images, *parameters in zip(torch.split(x, 1), *weights, strict=True):
+        for layer, (weight, bias) in zip(layers, parameters, strict=True):
+            images = layer.compute(images, weight, bias)
+        results.append(images.squeeze(0))
+    return _stacked(results)
+
+
+def set_precision(module: nn.Module, precision: Precision) -> None:
+    """Set how all layers of a network compute: "float32", "tf32" or "bf16". The weights stay float32."""
+    _check_precision(precision)
+    for part in module.modules():
+        if isinstance(part, Layer):
+            part.precision = precision
+
+
+@contextmanager
+def precision_context(precision: Precision) -> Iterator[None]:
+    """Products of float32 numbers on CUDA: shortened to TF32 for "tf32", exact for the others.
+
+    Put forward *and* backward pass inside. torch keeps this as a setting of the whole process, which is
+    put back at the end.
+    """
+    _check_precision(precision)
+    before = [(owner, name, _setting(owner, name)) for owner, name in _tf32_settings()]
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+    torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    try:
+        yield
+    finally:
+        for owner, name, value in before:
+            setattr(owner, name, value)
+
+
+def num_runs(module: nn.Module) -> int:
+    """How many runs there are in a network: the P of its parameters."""
+    sizes = {len(parameter) for parameter in module.parameters()}
+    if len(sizes) != 1:
+        raise UnweaveError(f"All parameters must have one leading axis of runs; got lengths {sorted(sizes)}.")
+    return sizes.pop()
+
+
+def select_runs(module: nn.Module, index: Sequence[int]) -> None:
+    """Keep only the runs with these numbers, in this order.
+
+    The parameters of the module are new ones, without gradients: optimisers must be given them.
+    """
+    runs = num_runs(module)
+    if not index or not all(0 <= number < runs for number in index):
+        raise UnweaveError(f"The runs to keep must be numbers from 0 to {runs - 1}; got {list(index)}.")
+    for part in module.modules():
+        for name, parameter in list(part.named_parameters(recurse=False)):
+            setattr(part, name, nn.Parameter(parameter.detach()[list(index)], parameter.requires_grad))
+
+
+def _convolved(
+    convolution: Callable[..., Tensor],
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    padding: int,
+    activation: Activation,
+    precision: Precision,
+) -> Tensor:
+    """The one place that chooses how a convolution is computed."""
+    x, weight, bias = _rounded(precision, x, weight, bias)
+    if _runs_together(x):
+        runs, images, channels, height, width = x.shape
+        beside = x.transpose(0, 1).reshape(images, runs * channels, height, width)
+        y = convolution(
+            beside, weight.flatten(0, 1), bias.flatten(), stride=STRIDE, padding=padding, groups=runs
+        )
+        return _activated(y, activation).view(images, runs, -1, *y.shape[2:]).transpose(0, 1)
+    return _stacked(
+        [
+            _activated(convolution(_channels_last(image), w, b, stride=STRIDE, padding=padding), activation)
+            for image, w, b in zip(x.unbind(), weight.unbind(), bias.unbind(), strict=True)
+        ]
+    )
+
+
+def _has_kernel(x: Tensor, weight: Tensor, padding: int, activation: Activation) -> bool:
+    """Whether nn/kernels.py can do it: on CUDA with Triton, the study's kernels, even sizes."""
+    usual = (weight.shape[-1], padding) in ((4, 1), (2, 0)) and activation in ("none", "relu")
+    even = x.shape[-1] % 2 == x.shape[-2] % 2 == 0
+    return x.is_cuda and usual and even and weight.dtype == torch.float32 and has_triton()
+
+
+@cache
+def has_triton() -> bool:
+    """Whether Triton is installed."""
+    return find_spec("triton") is not None
+
+
+def _runs_together(x: Tensor) -> bool:
+    # A GPU is idle with one small model; a CPU is busy, and better off with one run's images in its cache.
+    return x.is_cuda
+
+
+def _channels_last(images: Tensor) -> Tensor:
+    """The same (B, C, H, W), with the channels of a pixel beside each other in memory."""
+    if images.shape[1] == 1:
+        # With one channel both layouts are the same memory, and torch goes by the strides.
+        return images.squeeze(1).unsqueeze(-1).permute(0, 3, 1, 2)
+    return images.contiguous(memory_format=torch.channels_last)
+
+
+def _stacked(runs: Sequence[Tensor]) -> Tensor:
+    """P images (B, C, H, W) as one (P, B, C, H, W), channels-last in memory; one run is not copied."""
+    if len(runs) == 1:
+        return runs[0].unsqueeze(0)
+    return torch.stack([images.permute(0, 2, 3, 1) for images in runs]).permute(0, 1, 4, 2, 3)
+
+
+def _activated(y: Tensor, activation: Activation) -> Tensor:
+    """activation(y), in place: y was made by a product, whose gradient does not need it."""
+    if activation == "relu":
+        return F.relu_(y)
+    if activation == "leaky_relu":
+        return F.leaky_relu_(y, LEAKY_SLOPE)
+    return torch.tanh_(y) if activation == "tanh" else y
+
+
+def _rounded_images(precision: Precision, x: Tensor) -> Tensor:
+    return x.to(torch.bfloat16) if precision == "bf16" else x.float()
+
+
+def _rounded(precision: Precision, x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    dtype = torch.bfloat16 if precision == "bf16" else weight.dtype
+    return x.to(dtype), weight.to(dtype), bias.to(dtype)
+
+
+def _check_precision(precision: str) -> None:
+    if precision not in PRECISIONS:
+        raise UnweaveError(f'Unknown precision "{precision}". {did_you_mean(precision, PRECISIONS)}')
+
+
+def _tf32_settings() -> list[tuple[Any, str]]:
+    """The settings that decide on TF32, in the order in which they are put back."""
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    old: list[tuple[Any, str]] = [(matmul, "allow_tf32"), (cudnn, "allow_tf32")]
+    if not hasattr(cudnn, "conv"):  # before torch 2.9
+        return old
+    # Setting the old ones sets the new ones too, to a value that may differ from the one before.
+    return [*old, *((owner, "fp32_precision") for owner in (matmul, cudnn.conv, cudnn.rnn))]
+
+
+def _setting(owner: Any, name: str) -> Any:
+    try:
+        return getattr(owner, name)
+    except RuntimeError:
+        # torch refuses to read an old setting that contradicts the new one: it is the opposite of it.
+        settings = owner if owner is torch.backends.cuda.matmul else owner.conv
+        return settings.fp32_precision != "tf32"

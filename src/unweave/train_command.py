@@ -1,0 +1,236 @@
+"""`unweave train METHOD`: one command a method, made from its settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, make_dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from cyclopts import App, Parameter
+
+from unweave.data.catalogue import load as load_data
+from unweave.errors import UnweaveError, did_you_mean
+from unweave.gallery import draw_pictures
+from unweave.methods import METHODS, settings_of
+from unweave.methods.method import Method, numeric_settings
+from unweave.nn.layers import Precision
+from unweave.nn.likelihood import Likelihood
+from unweave.nn.networks import Architecture
+from unweave.nn.schedule import Schedule
+from unweave.run import Run, folder_name
+from unweave.spec import RunSpec, method_with
+from unweave.training.trainer import Plan, Report, Stopped, train_runs
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "study": {},
+    "quick": {"steps": 4000, "learning_rate": 5e-4, "architecture": "table2"},
+}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Options:
+    """What to train, besides the method's own settings."""
+
+    data: str | None = None
+    """The data set, as in `unweave data list`. Default: dsprites."""
+    preset: str = "study"
+    """Settings to start from: study (the published models'), or quick (minutes on a CPU)."""
+    seed: int | None = None
+    """The seed of everything that is random. Default: 0."""
+    seeds: str | None = None
+    """Several runs, which train together: 0-7, or 1,3,5."""
+    sweep: list[str] = dataclasses.field(default_factory=list)
+    """Several values of a setting, as in beta=1,2,4; may be given more than once."""
+    steps: int | None = None
+    """Updates of the networks. Default: 300,000 (study), 4,000 (quick)."""
+    batch: int | None = None
+    """Images a step. Default: 64."""
+    latents: int | None = None
+    """Dimensions of the code. Default: 10."""
+    architecture: Architecture | None = None
+    """The networks: released, table2 or mlp."""
+    likelihood: Likelihood | None = None
+    """p(x|z): bernoulli or gaussian."""
+    learning_rate: float | None = None
+    """Of the autoencoder's Adam. Default: 1e-4 (study)."""
+    schedule: Schedule | None = None
+    """How the learning rate changes: constant, linear or cosine."""
+    gradient_clip: float | None = None
+    """The largest norm of a run's gradient. Default: none."""
+    precision: Precision | None = None
+    """Arithmetic of the networks: float32, tf32 or bf16."""
+    out: Path = Path("runs")
+    """Folder in which each run gets a folder."""
+    device: str = "auto"
+    """auto, cpu, cuda or cuda:1."""
+    log_every: int = 100
+    """Steps between two lines of the log."""
+    checkpoint_every: int = 10_000
+    """Steps between two checkpoints."""
+    data_root: Path | None = None
+    """Folder of the official files of data sets."""
+    pictures: bool = True
+    """Draw reconstructions and traversals at the end."""
+
+
+def train_app() -> App:
+    """The commands of all methods."""
+    app = App(name="unweave train", help="Train a model, or several that share data and networks.")
+    for kind in METHODS:
+        app.command(_command(kind), name=kind.name, help=_first_sentence(kind))
+    return app
+
+
+def _command(kind: type[Method]) -> Callable[..., None]:
+    settings = _settings_class(kind)
+
+    def command(*, settings: Any, options: Options | None = None) -> None:
+        given = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
+        _train(specs_of(kind, given, options or Options()), options or Options())
+
+    command.__annotations__ = {"settings": settings, "options": Options | None, "return": None}
+    command.__kwdefaults__ = {"settings": settings(), "options": None}
+    return command
+
+
+def _settings_class(kind: type[Method]) -> Any:
+    """The method's settings as a dataclass whose numbers are floats, as a command line has them."""
+    hints, numbers = get_type_hints(kind), numeric_settings(kind)
+    fields = [
+        (f.name, float if f.name in numbers else hints[f.name], f.default) for f in dataclasses.fields(kind)
+    ]
+    made = make_dataclass(f"{kind.__name__}Settings", fields, frozen=True)
+    return Parameter(name="*")(made)
+
+
+def _first_sentence(kind: type[Method]) -> str:
+    module = sys.modules[kind.__module__].__doc__ or ""
+    return re.sub(r" \[\d+\]", "", module.split("\n")[0])
+
+
+def specs_of(kind: type[Method], settings: dict[str, Any], options: Options) -> list[RunSpec]:
+    """One spec for each combination of swept values and seeds."""
+    if options.preset not in PRESETS:
+        raise UnweaveError(f'there is no preset "{options.preset}". {did_you_mean(options.preset, PRESETS)}')
+    if options.seed is not None and options.seeds is not None:
+        raise UnweaveError("give either --seed or --seeds, not both.")
+    shared = dict(PRESETS[options.preset])
+    for f in dataclasses.fields(RunSpec):
+        if f.name not in ("method", "seed") and getattr(options, f.name) is not None:
+            shared[f.name] = getattr(options, f.name)
+    seeds = [options.seed or 0] if options.seeds is None else _whole_numbers(options.seeds)
+    swept = dict(_sweep(text) for text in options.sweep)
+    specs = []
+    for values in product(*swept.values()):
+        chosen = settings | dict(zip(swept, values, strict=True))
+        method = method_with(kind.name, chosen)
+        specs += [RunSpec(method, seed=seed, **shared) for seed in seeds]
+    return specs
+
+
+def _whole_numbers(text: str) -> list[int]:
+    """0-3,7 -> 0, 1, 2, 3, 7."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        if not found:
+            raise UnweaveError(f'seeds are whole numbers and ranges, as in 0-7 or 1,3,5; got "{text}".')
+        first, last = int(found[1]), int(found[2] or found[1])
+        numbers += range(first, last + 1)
+    if not numbers:
+        raise UnweaveError(f'the range of seeds "{text}" is empty; write the smaller number first.')
+    return numbers
+
+
+def _sweep(text: str) -> tuple[str, list[float]]:
+    name, _, values = text.partition("=")
+    try:
+        return name.strip().replace("-", "_"), [float(value) for value in values.split(",")]
+    except ValueError:
+        raise UnweaveError(f'a sweep is a setting and its values, as in beta=1,2,4; got "{text}".') from None
+
+
+def _train(specs: Sequence[RunSpec], options: Options) -> None:
+    data = load_data(specs[0].data, options.data_root)
+    folders = [options.out / folder_name(spec) for spec in specs]
+    plan = Plan(options.device, options.log_every, options.checkpoint_every)
+    _announce(specs, options.out)
+    try:
+        with ExitStack() as stack:
+            found = train_runs(specs, data, folders, plan, _teller(stack))
+    except Stopped as stop:
+        print(f"{stop}: run the same command again to go on.", file=sys.stderr)
+        sys.exit(130)
+    for spec, folder in zip(specs, found, strict=True):
+        result = folder.result or {}
+        terms = ", ".join(
+            f"{name} {value:.4g}" for name, value in result["terms"].items() if value is not None
+        )
+        print(f"{_name(spec)}: {result['outcome']} after {result['steps']:,} steps: {terms}")
+        if options.pictures and result["outcome"] == "finished":
+            draw_pictures(Run(folder))
+        print(f"-> {folder.path}")
+
+
+def _announce(specs: Sequence[RunSpec], out: Path) -> None:
+    spec = specs[0]
+    runs = "1 run" if len(specs) == 1 else f"{len(specs)} runs"
+    print(f"{runs} of {spec.method.name} on {spec.data}, {spec.steps:,} steps, into {out}/")
+
+
+def _name(spec: RunSpec) -> str:
+    settings = ", ".join(f"{name} {value:g}" for name, value in settings_of(spec.method).items()
+                         if isinstance(value, float))  # fmt: skip
+    return (
+        f"{spec.method.name} ({settings}), seed {spec.seed}"
+        if settings
+        else f"{spec.method.name}, seed {spec.seed}"
+    )
+
+
+def _teller(stack: ExitStack) -> Callable[[Report], None]:
+    """Shows progress: a bar with the losses on a terminal, a line now and then in a file."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    if not sys.stderr.isatty():
+        said = [-60.0]
+
+        def tell_line(report: Report) -> None:
+            if report.seconds - said[0] >= 30 or report.step == report.steps:
+                said[0] = report.seconds
+                print(f"step {report.step:,} of {report.steps:,}: {_mean_terms(report)}", file=sys.stderr)
+
+        return tell_line
+    columns = (
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} steps"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    bar = stack.enter_context(Progress(*columns, console=Console(stderr=True)))
+    task = bar.add_task("", total=None)
+
+    def tell_bar(report: Report) -> None:
+        bar.update(task, completed=report.step, total=report.steps, description=_mean_terms(report))
+
+    return tell_bar
+
+
+def _mean_terms(report: Report) -> str:
+    """Losses of the first run, or the means over all."""
+    shown = ("reconstruction", "kl", "total_correlation")
+    parts = []
+    for name in shown:
+        values = [terms[name] for terms in report.terms if name in terms]
+        if values:
+            parts.append(f"{name} {sum(values) / len(values):.4g}")
+    return ", ".join(parts)
