@@ -3,6 +3,9 @@
 from pathlib import Path
 
 import pytest
+import torch
+
+torch.set_num_threads(1)  # the workers of a test run share the cores already
 
 ROOT = Path(__file__).parents[1]
 

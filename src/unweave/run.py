@@ -87,13 +87,16 @@ class Run:
         """The mean codes of images, (n, d)."""
         return _like(images, self.posterior(images).mean)
 
-    def decode(self, codes: Array) -> Array:
-        """The mean images of codes, (n, c, h, w) in [0, 1]."""
+    def logits(self, codes: Array) -> Tensor:
+        """What the decoder gives for codes, (n, c, h, w); its sigmoid is the mean image."""
         given = torch.as_tensor(codes, dtype=torch.float32, device=self.device)
         if given.ndim != 2 or given.shape[1] != self.spec.latents:
             raise UnweaveError(f"codes must be (n, {self.spec.latents}); got {tuple(given.shape)}.")
-        parts = [torch.sigmoid(self._decoder(part[None]))[0] for part in given.split(CHUNK)]
-        return _like(codes, torch.cat(parts) if parts else given.new_empty(0, *self.shape))
+        return torch.cat([self._decoder(part[None])[0] for part in given.split(CHUNK)])
+
+    def decode(self, codes: Array) -> Array:
+        """The mean images of codes, (n, c, h, w) in [0, 1]."""
+        return _like(codes, torch.sigmoid(self.logits(codes)))
 
     def reconstruct(self, images: Array) -> Array:
         """What is left of images after encoding and decoding, (n, c, h, w) in [0, 1]."""

@@ -202,9 +202,9 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from training.test_trainer import spec, train
-from unweave.methods import BetaVAE, FactorVAE
+from unweave.methods import BetaTCVAE, BetaVAE
 print("ready", flush=True)
-specs = [spec(BetaVAE(4.0), 0, steps=400), spec(FactorVAE(10.0), 1, steps=400)]
+specs = [spec(BetaVAE(4.0), 0, steps=400), spec(BetaTCVAE(beta=6.0), 1, steps=400)]
 train(Path(sys.argv[2]), specs, checkpoint_every=3)
 print("finished", flush=True)
 """
@@ -212,7 +212,7 @@ print("finished", flush=True)
 
 def test_kill_at_random_moments(tmp_path: Path) -> None:
     """kill -9 again and again: each time training goes on, and in the end nothing shows it."""
-    specs = [spec(BetaVAE(4.0), 0, steps=400), spec(FactorVAE(10.0), 1, steps=400)]
+    specs = [spec(BetaVAE(4.0), 0, steps=400), spec(BetaTCVAE(beta=6.0), 1, steps=400)]
     whole = train(tmp_path / "whole", specs, checkpoint_every=3)
     moments, kills = random.Random(0), 0  # noqa: S311
     command = [sys.executable, "-c", KILLED, str(Path(__file__).parents[1]), str(tmp_path / "parts")]
