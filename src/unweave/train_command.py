@@ -89,14 +89,20 @@ def train_app() -> App:
 
 
 def _command(kind: type[Method]) -> Callable[..., None]:
-    settings = _settings_class(kind)
-
-    def command(*, settings: Any, options: Options | None = None) -> None:
-        given = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
+    def command(*, settings: Any = None, options: Options | None = None) -> None:
+        given = dataclasses.asdict(settings) if settings is not None else {}
         _train(specs_of(kind, given, options or Options()), options or Options())
 
-    command.__annotations__ = {"settings": settings, "options": Options | None, "return": None}
-    command.__kwdefaults__ = {"settings": settings(), "options": None}
+    def without_settings(*, options: Options | None = None) -> None:
+        command(options=options)
+
+    if not dataclasses.fields(kind):
+        return without_settings
+    command.__annotations__ = {
+        "settings": _settings_class(kind) | None,
+        "options": Options | None,
+        "return": None,
+    }
     return command
 
 
@@ -107,6 +113,7 @@ def _settings_class(kind: type[Method]) -> Any:
         (f.name, float if f.name in numbers else hints[f.name], f.default) for f in dataclasses.fields(kind)
     ]
     made = make_dataclass(f"{kind.__name__}Settings", fields, frozen=True)
+    made.__module__ = __name__  # else it would be "types", and cyclopts would take it for a builtin
     return Parameter(name="*")(made)
 
 

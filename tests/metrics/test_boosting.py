@@ -129,7 +129,9 @@ def test_same_seed_same_trees_and_other_seeds_differ_in_ties_only() -> None:
     assert (first.codes == again.codes).all()
     assert (first.thresholds == again.thresholds).all()
     assert (first.codes != other.codes).any()
-    assert np.abs(first.importances.reshape(2, 3).sum(0) - other.importances.reshape(2, 3).sum(0)).max() < 0.01
+    assert (
+        np.abs(first.importances.reshape(2, 3).sum(0) - other.importances.reshape(2, 3).sum(0)).max() < 0.01
+    )
 
 
 def test_one_class_is_always_predicted() -> None:

@@ -1,0 +1,125 @@
+"""Downstream tasks: the logistic regression against scikit-learn's, and accuracies that are known."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegressionCV  # type: ignore[import-untyped]
+from sklearn.model_selection import KFold  # type: ignore[import-untyped]
+
+from unweave.errors import UnweaveError
+from unweave.metrics.downstream import Downstream, Predictor, downstream, statistical_efficiency
+from unweave.metrics.logistic import PENALTIES, fit_logistic_cv
+from unweave.streams import Stream
+
+PREDICTORS: list[Predictor] = ["logistic", "trees"]
+
+
+def some_data(n: int, sizes: list[int], noise: float = 0.3) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    factors = Stream.of(1).integers(n, sizes)
+    codes = Stream.of(2).normal(n, len(sizes) + 2)
+    codes[:, : len(sizes)] = (factors - np.mean(factors, axis=0)) / np.std(factors, axis=0) + (
+        noise * codes[:, : len(sizes)]
+    )
+    return codes, factors
+
+
+@pytest.mark.parametrize(("size", "n"), [(2, 200), (3, 500), (5, 203)])
+def test_logistic_regression_is_that_of_scikit_learn(size: int, n: int) -> None:
+    codes, factors = some_data(n, [size, 4])
+    ours = fit_logistic_cv(codes, factors[:, 0])
+    targets = range(size) if size > 2 else [1]
+    for target, weights, penalty in zip(targets, ours.weights, ours.penalties, strict=True):
+        theirs = LogisticRegressionCV(
+            Cs=10, cv=KFold(5), scoring="accuracy", tol=1e-7, max_iter=5000, l1_ratios=(0.0,),
+            use_legacy_attributes=False,
+        ).fit(codes, factors[:, 0] == target)  # fmt: skip
+        assert penalty == pytest.approx(theirs.C_)
+        assert np.allclose(weights, np.append(theirs.coef_[0], theirs.intercept_[0]), atol=1e-3, rtol=1e-3)
+
+
+def test_logistic_weights_are_the_optimum() -> None:
+    codes, factors = some_data(150, [3])
+    model = fit_logistic_cv(codes, factors[:, 0])
+    for target, (weights, penalty) in enumerate(zip(model.weights, model.penalties, strict=True)):
+        inside = factors[:, 0] == target
+        wrong = 1 / (1 + np.exp(-(codes @ weights[:-1] + weights[-1]))) - inside
+        assert np.abs(weights[:-1] + penalty * codes.T @ wrong).max() < 1e-4 * penalty * len(codes)
+        assert abs(wrong.sum()) < 1e-4 * len(codes)
+
+
+def test_equally_good_penalties_give_the_smallest() -> None:
+    codes, factors = some_data(60, [3])
+    model = fit_logistic_cv(np.zeros_like(codes), factors[:, 0])
+    assert (model.penalties == PENALTIES[0]).all()
+    assert (model.predict(codes) == np.bincount(factors[:, 0]).argmax()).all()
+
+
+def test_logistic_regression_of_separable_and_huge_codes() -> None:
+    labels = np.arange(40) % 2
+    for scale in (1.0, 1e-3, 1e100):
+        codes = np.stack([labels * scale, np.zeros(40)], axis=1)
+        assert (fit_logistic_cv(codes, labels).predict(codes) == labels).all()
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+def test_perfect_codes_are_predicted_perfectly(predictor: Predictor) -> None:
+    factors = Stream.of(0).integers(600, [2, 3])
+    codes = np.concatenate([np.eye(2)[factors[:, 0]], np.eye(3)[factors[:, 1]]], axis=1)
+    task = downstream(codes, factors, predictor=predictor, sizes=[100, 400])
+    assert task.sizes == (100, 400)
+    assert (task.test_accuracy == 1).all()
+    assert (task.train_accuracy == 1).all()
+    assert statistical_efficiency(task, few=100, many=400) == 1
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+def test_noise_is_predicted_by_chance(predictor: Predictor) -> None:
+    factors, codes = Stream.of(0).integers(4000, [2, 4]), Stream.of(9).normal(4000, 3)
+    task = downstream(codes, factors, predictor=predictor, sizes=[1000])
+    assert np.abs(task.test_accuracy[0] - [1 / 2, 1 / 4]).max() < 0.06
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+@pytest.mark.parametrize("size", [1, 2, 3, 6])
+def test_fewer_points_than_folds_and_classes(predictor: Predictor, size: int) -> None:
+    codes, factors = some_data(300, [2, 40])
+    task = downstream(codes, factors, predictor=predictor, sizes=[size])
+    assert ((task.test_accuracy >= 0) & (task.test_accuracy <= 1)).all()
+    if size == 1:  # the only label that was seen is always predicted
+        held_out = factors[200:]
+        assert (task.train_accuracy == 1).all()
+        assert np.allclose(task.test_accuracy[0], (held_out == factors[0]).mean(axis=0))
+
+
+def test_sizes_are_those_that_fit_and_use_the_first_rows() -> None:
+    codes, factors = some_data(450, [3, 2])
+    task = downstream(codes, factors)
+    assert task.sizes == (10, 100)
+    alone = downstream(codes[:100], factors[:100], test=(codes[300:], factors[300:]), sizes=[100])
+    assert (alone.test_accuracy[0] == task.test_accuracy[1]).all()
+    assert downstream(codes[:9], factors[:9]).sizes == (6,)
+
+
+def test_trees_do_not_depend_on_the_other_sizes() -> None:
+    codes, factors = some_data(300, [3, 2])
+    both = downstream(codes, factors, predictor="trees", sizes=[50, 150], seed=4)
+    one = downstream(codes, factors, predictor="trees", sizes=[150], seed=4)
+    assert (both.test_accuracy[1] == one.test_accuracy[0]).all()
+
+
+def test_statistical_efficiency_by_hand() -> None:
+    task = Downstream((100, 10_000), np.ones((2, 2)), np.array([[0.2, 0.4], [0.8, 0.4]]))
+    assert statistical_efficiency(task) == pytest.approx(0.5)
+    nothing = Downstream((100, 10_000), np.ones((2, 1)), np.zeros((2, 1)))
+    assert statistical_efficiency(nothing) == 0
+    with pytest.raises(UnweaveError, match="sizes of this downstream task are 100, 10000; got 50"):
+        statistical_efficiency(task, few=50)
+
+
+def test_bad_settings() -> None:
+    codes, factors = some_data(90, [3, 2])
+    with pytest.raises(UnweaveError, match="got 'tree'. Did you mean \"trees\""):
+        downstream(codes, factors, predictor="tree")  # type: ignore[arg-type]
+    for size in (0, 61, 2.5, True):
+        with pytest.raises(UnweaveError, match="from 1 to the 60 training rows"):
+            downstream(codes, factors, sizes=[size])  # type: ignore[list-item]
