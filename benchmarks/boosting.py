@@ -1,18 +1,14 @@
 """How fast factors are predicted, beside scikit-learn: `python benchmarks/boosting.py [--all]`.
 
-One core. dSprites' factor sizes (3, 6, 40, 32, 32), 10,000 x 10 codes made like trained ones: nonlinear
+CPU seconds. dSprites' factor sizes (3, 6, 40, 32, 32), 10,000 x 10 codes made like trained ones: nonlinear
 mixtures of the factors plus noise. scikit-learn fits shape and scale only, or, with --all, everything
 (about ten minutes); the largest difference of an importance and that of a test accuracy are printed too.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-
-for library in ("OMP", "OPENBLAS", "MKL"):  # before NumPy is loaded
-    os.environ[f"{library}_NUM_THREADS"] = "1"
 
 import numpy as np
 from numpy.typing import NDArray

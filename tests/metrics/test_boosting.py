@@ -1,6 +1,7 @@
 """Boosted trees against scikit-learn's own, against a slow tree written here, and at the edges."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -73,7 +74,7 @@ def best_split_by_trying_all(codes: Floats, residuals: Floats) -> tuple[float, i
     best = (-1.0, 0, 0.0)
     for f in range(codes.shape[1]):
         distinct = np.unique(values[:, f]).astype(np.float64)
-        for low, high in zip(distinct[:-1], distinct[1:], strict=True):
+        for low, high in pairwise(distinct):
             threshold = low / 2 + high / 2
             left = values[:, f] <= threshold
             parts = residuals[left], residuals[~left]

@@ -93,7 +93,7 @@ def test_every_model_sees_which_code_holds_which_factor(model: Model) -> None:
 @pytest.mark.parametrize("kind", ["dead", "copied", "huge", "tiny", "integer", "float16", "one"])
 def test_any_code_gives_a_number(model: Model, kind: str) -> None:
     codes, factors = some_data(120)
-    changed = {
+    kinds: dict[str, NDArray[np.generic]] = {
         "dead": codes * [1.0, 1.0, 0.0] + [0.0, 0.0, 3.7],
         "copied": np.hstack([codes, codes]),
         "huge": codes * 1e200,
@@ -101,7 +101,8 @@ def test_any_code_gives_a_number(model: Model, kind: str) -> None:
         "integer": np.round(codes * 10).astype(np.int32),
         "float16": codes.astype(np.float16),
         "one": codes[:, :1],
-    }[kind]
+    }
+    changed = kinds[kind]
     before = changed.copy()
     score = dci(changed, factors, model=model)
     assert (changed == before).all()

@@ -118,7 +118,7 @@ def test_statistical_efficiency_by_hand() -> None:
 
 def test_bad_settings() -> None:
     codes, factors = some_data(90, [3, 2])
-    with pytest.raises(UnweaveError, match="got 'tree'. Did you mean \"trees\""):
+    with pytest.raises(UnweaveError, match=r"got 'tree'\. Did you mean \"trees\""):
         downstream(codes, factors, predictor="tree")  # type: ignore[arg-type]
     for size in (0, 61, 2.5, True):
         with pytest.raises(UnweaveError, match="from 1 to the 60 training rows"):

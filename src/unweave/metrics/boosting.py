@@ -128,7 +128,7 @@ def _as_float32(codes: NDArray[np.float64], exponents: NDArray[np.int64]) -> NDA
 def _choose(raw: NDArray[np.float64]) -> NDArray[np.int64]:
     """The class of each row, from raw predictions (trees a round, n): no, one or several trees a round."""
     if len(raw) == 1:
-        return (raw[0] >= 0).astype(np.int64)
+        return np.asarray(raw[0] >= 0, np.int64)
     return np.asarray(raw.argmax(axis=0), np.int64) if len(raw) else np.zeros(raw.shape[1], np.int64)
 
 

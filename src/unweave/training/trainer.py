@@ -144,11 +144,11 @@ class _Training:
         """Train until every run is finished, or until told to stop."""
         while len(self.population):
             self.step += self.update.run(self._next_event() - self.step, self.stopped)
-            terms = self._log() if self._is_due(self.plan.log_every) else None
+            terms = self._log() if self._log_is_due() else None
             self._settle(terms)
             if not len(self.population):
                 return
-            if self.stopped or self.step % self.plan.checkpoint_every == 0:
+            if self.step and (self.stopped or self.step % self.plan.checkpoint_every == 0):
                 self._checkpoint()
             if self.stopped:
                 raise Stopped(f"stopped by signal {self.stopped[0]} after step {self.step}")
@@ -159,8 +159,10 @@ class _Training:
         ends = [spec.steps for spec in self.population.specs if spec.steps > self.step]
         return min(*ends, (self.step // log + 1) * log, (self.step // save + 1) * save)
 
-    def _is_due(self, every: int) -> bool:
-        return self.step % every == 0 or self.step in {spec.steps for spec in self.population.specs}
+    def _log_is_due(self) -> bool:
+        at_an_end = self.step in {spec.steps for spec in self.population.specs}
+        # A signal may come before the first update since the last line.
+        return self.update.counted > 0 and (self.step % self.plan.log_every == 0 or at_an_end)
 
     def _log(self) -> list[dict[str, float]]:
         terms: list[dict[str, float]] = []
