@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import signal
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -74,10 +73,10 @@ def measure(folder: RunFolder, device: str) -> dict[str, Any]:
     """Reconstruction loss and KL of a run on fresh images."""
     run = Run(folder, device)
     stream = Stream.of(run.spec.seed).child("fresh images")
-    sums = torch.zeros(2)
+    sums, truth = torch.zeros(2), load(run.spec.data)
     for start in range(0, IMAGES, 1024):
         part = stream.skip(start)
-        images = run.data.observe(run.data.sample_factors(1024, part))
+        images = truth.observe(truth.sample_factors(1024, part))
         posterior = run.posterior(images)
         noise = torch.from_numpy(part.child("noise").normal(1024, run.spec.latents)).float().to(device)
         logits = run.logits(posterior.sample(noise))
@@ -170,4 +169,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from unweave.data import CATALOGUE
+from unweave.methods import METHODS
 
 
 def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -35,6 +36,16 @@ def test_list_names_all_data_sets() -> None:
     assert "no: unweave data fetch shapes3d" in done.stdout
 
 
+def test_list_names_all_methods_with_their_settings() -> None:
+    done = run("methods", "list")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = {line.split()[0]: line for line in done.stdout.splitlines()[1:]}
+    assert list(rows) == [kind.name for kind in METHODS]
+    assert "The variational autoencoder" in rows["vae"]
+    assert rows["vae"].split()[-1] == "none"
+    assert "gamma 10.0, second_batch False" in rows["factor_vae"]
+
+
 def test_inspect_says_what_a_folder_is_good_for(tmp_path: Path) -> None:
     for i in range(3):
         Image.fromarray(np.full((8, 8), 40 * i, np.uint8)).save(tmp_path / f"{i}.png")
@@ -49,6 +60,8 @@ def test_render_and_cite(own_cache: Path) -> None:
     assert "480,000" not in run("cite", "dsprites").stdout
     both = run("cite", "color_dsprites", "noisy_dsprites").stdout
     assert both.count("@misc{dsprites17") == both.count("@inproceedings{locatello2019") == 1
+    mixed = run("cite", "dsprites", "beta_vae").stdout
+    assert mixed.index("@misc{dsprites17") < mixed.index("@inproceedings{higgins2017betavae")
     assert run("data", "fetch", "rooms").stdout == "rooms needs no file: unweave renders it.\n"
 
 
@@ -64,7 +77,8 @@ REFUSED = [
     (["data", "show", "dsprites", "-o", "no.such"], "cannot write the picture"),
     (["data", "render", "noisy_dsprites"], "cannot be tabled"),
     (["data", "inspect", "no-such-folder"], 'there is no data set "no-such-folder"'),
-    (["cite", "mnist"], 'there is no data set "mnist". Known: dsprites'),
+    (["cite", "mnist"], 'there is no data set or method "mnist". Known: dsprites'),
+    (["cite", "beta_va"], 'there is no data set or method "beta_va". Did you mean "beta_vae"?'),
 ]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 from cyclopts import App, CycloptsError, Parameter
 
 from unweave import __version__
-from unweave.errors import UnweaveError
+from unweave.errors import UnweaveError, did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,6 +37,8 @@ app = App(
 )
 data = App(name="data", help="Ground truths: list them, look at them, fetch their files.")
 app.command(data)
+methods = App(name="methods", help="Methods of learning a representation.")
+app.command(methods)
 
 
 @Parameter(name="*")
@@ -168,6 +170,20 @@ def inspect(name: str, *, table: Path | None = None, files: Files | None = None)
     _console().print(sheet)
 
 
+@methods.command(name="list")
+def list_methods() -> None:
+    """List all methods: what they are, and their settings with their defaults."""
+    from rich.table import Table
+
+    from unweave.methods import METHODS, settings_of, summary
+
+    table = Table("name", "what it is", "settings", box=None)
+    for kind in METHODS:
+        settings = ", ".join(f"{name} {value}" for name, value in settings_of(kind()).items())
+        table.add_row(kind.name, summary(kind), settings or "none")
+    _console().print(table)
+
+
 @app.command(help_flags=[])
 def train(*tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]) -> None:
     """Train a model: `unweave train METHOD`; `unweave train --help` lists the methods."""
@@ -176,18 +192,24 @@ def train(*tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=Tru
     train_app()(tokens, exit_on_error=False, print_error=False)
 
 
+@app.command(help_flags=[])
+def metrics(*tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]) -> None:
+    """List and explain metrics: `unweave metrics list`, `unweave metrics explain mig`."""
+    from unweave.metrics_command import metrics_app
+
+    metrics_app()(tokens, exit_on_error=False, print_error=False)
+
+
 @app.command
 def cite(*names: str) -> None:
-    """Print the BibTeX entries of data sets.
+    """Print the BibTeX entries of data sets and methods.
 
     Parameters
     ----------
     names
-        Data sets, as in `unweave data list`.
+        Data sets and methods, as in `unweave data list` and `unweave methods list`.
     """
-    from unweave.data.catalogue import entry_of
-
-    print("\n\n".join(dict.fromkeys(entry_of(name).card.citation for name in names)))
+    print("\n\n".join(dict.fromkeys(_citation(name) for name in names)))
 
 
 def main() -> None:
@@ -205,6 +227,19 @@ def main() -> None:
 def _refuse(message: str) -> int:
     print(f"unweave: {message}", file=sys.stderr)
     return 2
+
+
+def _citation(name: str) -> str:
+    from unweave.data.catalogue import CATALOGUE
+
+    cited = {entry.name: entry.card.citation for entry in CATALOGUE}
+    if name not in cited:  # only then, because methods need torch, which takes seconds to import
+        from unweave.methods import METHODS
+
+        cited |= {kind.name: kind.citation for kind in METHODS}
+    if name not in cited:
+        raise UnweaveError(f'there is no data set or method "{name}". {did_you_mean(name, cited)}')
+    return cited[name]
 
 
 def _load(name: str, files: Files, progress: Report) -> GroundTruth:

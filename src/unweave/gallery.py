@@ -5,23 +5,32 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL.Image import Image
 
+from unweave.data import Collection
+from unweave.data.grid import Images
 from unweave.pictures import labelled_sheet, moving_sheet, save, to_bytes
 from unweave.run import Run
 from unweave.streams import Stream
+from unweave.training.batches import Data
 
 SHOWN = 10  # images in a row
 REACH = 2.0  # traversals go from -REACH to REACH, where 95 % of the prior is
 ROWS = 4  # rows of reconstructions
+LAST = "traversals.gif"  # the picture that is written last: where it is, the others are
+SEEN = 1000  # images from which a dimension's information is estimated
+
+
+def draw_missing_pictures(run: Run) -> None:
+    """Draw the pictures of a run, unless it has them."""
+    if not (run.path / "pictures" / LAST).exists():
+        draw_pictures(run)
 
 
 def draw_pictures(run: Run) -> list[Path]:
     """Write reconstructions.png, traversals.png and traversals.gif into the run's folder."""
     stream = Stream.of(run.spec.seed).child("pictures")
-    truth = run.data
-    images = truth.observe(truth.sample_factors(1000, stream), stream)
+    images = _some_images(run.data, stream)
     folder = run.path / "pictures"
     save(_reconstructions(run, images), folder / "reconstructions.png")
     rows = traversals(run, images)
@@ -29,13 +38,11 @@ def draw_pictures(run: Run) -> list[Path]:
         f"{run.spec.method.name} on {run.spec.data}: one dimension of the code moves, {-REACH:g} to {REACH:g}"
     )
     save(labelled_sheet(title, rows), folder / "traversals.png")
-    save(moving_sheet(title, rows), folder / "traversals.gif")
+    save(moving_sheet(title, rows), folder / LAST)
     return sorted(folder.iterdir())
 
 
-def traversals(
-    run: Run, images: NDArray[np.uint8], columns: int = SHOWN
-) -> list[tuple[str, NDArray[np.uint8]]]:
+def traversals(run: Run, images: Images, columns: int = SHOWN) -> list[tuple[str, Images]]:
     """A labelled row for each dimension of the code, the most informative first.
 
     Information is the dimension's KL divergence from the prior, mean over the images; the code of the first
@@ -53,7 +60,13 @@ def traversals(
     return rows
 
 
-def _reconstructions(run: Run, images: NDArray[np.uint8]) -> Image:
+def _some_images(data: Data, stream: Stream) -> Images:
+    if isinstance(data, Collection):
+        return data.images_at(data.sample_index(SEEN, stream))
+    return data.observe(data.sample_factors(SEEN, stream), stream)
+
+
+def _reconstructions(run: Run, images: Images) -> Image:
     rows = []
     for i in range(ROWS):
         some = images[i * SHOWN : (i + 1) * SHOWN]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,8 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unweave.data import CATALOGUE
 from unweave.data import load as load_data
-from unweave.errors import UnweaveError
+from unweave.errors import UnweaveError, did_you_mean
 from unweave.methods.method import Method
 from unweave.nn.gaussian import Gaussian
 from unweave.nn.networks import Decoder, Encoder
@@ -20,12 +23,10 @@ from unweave.spec import RunSpec
 from unweave.store import RunFolder
 from unweave.streams import Stream
 from unweave.training.batches import Data
-from unweave.training.trainer import Plan, Tell, train_runs
+from unweave.training.trainer import Plan, Tell, pick_device, train_runs
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from unweave.data import GroundTruth
 
 # What comes in as NumPy goes out as NumPy, what comes in as torch goes out as torch.
 Array = TypeVar("Array", NDArray[Any], Tensor)
@@ -38,11 +39,15 @@ class Run:
 
     Images are (n, c, h, w), uint8 or numbers in [0, 1]; codes are (n, d). All functions take and give NumPy
     arrays or torch tensors, whichever comes in.
+
+    `data` is what it was trained on, where that is at hand; if not, it is opened by its name when asked for.
     """
 
-    def __init__(self, folder: RunFolder, device: str | torch.device = "cpu") -> None:
-        self.folder, self.spec = folder, folder.spec
-        self.device = torch.device(device)
+    def __init__(
+        self, folder: RunFolder, device: str | torch.device = "cpu", data: Data | None = None
+    ) -> None:
+        self.folder, self.spec, self._data = folder, folder.spec, data
+        self.device = pick_device(str(device))
         weights = folder.weights()
         self.shape: tuple[int, int, int] = tuple(folder.origin["image_shape"])
         stream = [Stream.of(0)]  # initial weights, which are replaced at once
@@ -57,7 +62,10 @@ class Run:
 
     def __repr__(self) -> str:
         spec = self.spec
-        return f"Run({str(self.path)!r}, {spec.method}, data={spec.data!r}, seed={spec.seed})"
+        return (
+            f"Run({str(self.path)!r}, {spec.method}, data={spec.data!r}, seed={spec.seed}, "
+            f"{self.result['outcome']})"
+        )
 
     @property
     def path(self) -> Path:
@@ -71,10 +79,30 @@ class Run:
 
         return pd.DataFrame(self.folder.log())
 
+    @property
+    def result(self) -> dict[str, Any]:
+        """How it ended: outcome (finished, or diverged: its codes are then NaN), steps, last losses."""
+        return self.folder.result or {"outcome": "unfinished"}
+
     @cached_property
-    def data(self) -> GroundTruth:
+    def data(self) -> Data:
         """The data set it was trained on."""
-        return load_data(self.spec.data)
+        if self._data is not None:
+            return self._data
+        name, origin = self.spec.data, self.folder.origin
+        source, drawn = origin["data_source"], origin["data_drawn"]
+        if name not in [entry.name for entry in CATALOGUE]:
+            raise UnweaveError(
+                f'the run was trained on data that was given as an object, "{name}" ({source}), which cannot '
+                "be opened by its name. Make the object again and use that."
+            )
+        found = load_data(name)
+        if (found.source, found.drawn) != (source, drawn):
+            raise UnweaveError(
+                f"the run was trained on another {name} ({source}; drawn {drawn}) than the one that is here "
+                f"({found.source}; drawn {found.drawn}). Make that one again and use it."
+            )
+        return found
 
     def posterior(self, images: Array) -> Gaussian:
         """q(z|x) of each image; mean and log_var are (n, d) tensors."""
@@ -87,16 +115,13 @@ class Run:
         """The mean codes of images, (n, d)."""
         return _like(images, self.posterior(images).mean)
 
-    def logits(self, codes: Array) -> Tensor:
+    def logits(self, codes: Array) -> Array:
         """What the decoder gives for codes, (n, c, h, w); its sigmoid is the mean image."""
-        given = torch.as_tensor(codes, dtype=torch.float32, device=self.device)
-        if given.ndim != 2 or given.shape[1] != self.spec.latents:
-            raise UnweaveError(f"codes must be (n, {self.spec.latents}); got {tuple(given.shape)}.")
-        return torch.cat([self._decoder(part[None])[0] for part in given.split(CHUNK)])
+        return _like(codes, self._logits(codes))
 
     def decode(self, codes: Array) -> Array:
         """The mean images of codes, (n, c, h, w) in [0, 1]."""
-        return _like(codes, torch.sigmoid(self.logits(codes)))
+        return _like(codes, torch.sigmoid(self._logits(codes)))
 
     def reconstruct(self, images: Array) -> Array:
         """What is left of images after encoding and decoding, (n, c, h, w) in [0, 1]."""
@@ -107,8 +132,14 @@ class Run:
         codes = Stream.of(seed).child("prior").normal(n, self.spec.latents)
         return self.decode(codes.astype(np.float32))
 
+    def _logits(self, codes: Array) -> Tensor:
+        given = _tensor(codes, "codes").to(self.device, torch.float32)
+        if given.ndim != 2 or given.shape[1] != self.spec.latents:
+            raise UnweaveError(f"codes must be (n, {self.spec.latents}); got {tuple(given.shape)}.")
+        return torch.cat([self._decoder(part[None])[0] for part in given.split(CHUNK)])
+
     def _images(self, images: Array) -> Tensor:
-        given = torch.as_tensor(images, device=self.device)
+        given = _tensor(images, "images").to(self.device)
         if given.ndim != 4 or tuple(given.shape[1:]) != self.shape:
             raise UnweaveError(
                 f"images must be (n, {', '.join(map(str, self.shape))}); got {tuple(given.shape)}."
@@ -127,6 +158,15 @@ def load(path: str | Path, device: str | torch.device = "cpu") -> Run:
     return Run(RunFolder(Path(path).expanduser()), device)
 
 
+def _tensor(given: NDArray[Any] | Tensor, what: str) -> Tensor:
+    if isinstance(given, Tensor):
+        return given
+    array = np.array(given, order="C")  # a copy: torch takes neither read-only nor reversed arrays
+    if array.dtype.kind not in "biuf":
+        raise UnweaveError(f"{what} must be an array of numbers; got {array.dtype}.")
+    return torch.from_numpy(array)
+
+
 def _like(given: Array, result: Tensor) -> Array:
     return result if isinstance(given, Tensor) else result.cpu().numpy()
 
@@ -136,13 +176,17 @@ def _load_weights(module: torch.nn.Module, weights: dict[str, Tensor], path: Pat
     given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     if wanted != given:
         odd = min(set(wanted.items()) ^ set(given.items()))[0]
-        raise UnweaveError(f'the weights in {path} do not fit the run\'s networks, first at "{odd}".')
+        raise UnweaveError(
+            f'{path / "weights.safetensors"} does not fit the run\'s networks, first at "{odd}". Delete this '
+            "file and run the same command again."
+        )
     module.load_state_dict(weights)
 
 
 def folder_name(spec: RunSpec) -> str:
     """A name that people can read, and that no other run has."""
-    return f"{spec.method.name}-{spec.data}-seed{spec.seed}-{spec.id}"
+    data = re.sub(r"[^\w.-]+", "-", spec.data)
+    return f"{spec.method.name}-{data}-seed{spec.seed}-{spec.id}"
 
 
 def train(
@@ -164,6 +208,10 @@ def train(
     >>> run = unweave.train(unweave.methods.BetaVAE(beta=4), data="dsprites", steps=1000)  # doctest: +SKIP
     """
     source = load_data(data) if isinstance(data, str) else data
+    known = [f.name for f in fields(RunSpec)]
+    for name in settings:
+        if name not in known:
+            raise UnweaveError(f'a run has no setting "{name}". {did_you_mean(name, known)}')
     spec = RunSpec(method=method, data=source.name, **settings)
     [folder] = train_runs([spec], source, [Path(out).expanduser() / folder_name(spec)], Plan(device), tell)
-    return Run(folder)
+    return Run(folder, data=source)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from torch import Tensor
 
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.methods import method_named, settings_of
@@ -50,14 +54,15 @@ class RunSpec:
     """Arithmetic of the networks: float32, tf32 or bf16. Weights are kept in float32."""
 
     def __post_init__(self) -> None:
+        _check_method(self.method)
+        if not isinstance(self.data, str):
+            raise UnweaveError(f"data must be the name of a data set; got {self.data!r}.")
+        # Numbers become plain ones, so that 1, 1.0 and NumPy's 1 make the same spec with the same id.
         for name, least in (("seed", 0), ("steps", 1), ("batch", 2), ("latents", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise UnweaveError(f"{name} must be a whole number >= {least}; got {value!r}.")
-        for name in ("learning_rate", "gradient_clip"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < float("inf"):
-                raise UnweaveError(f"{name} must be a number greater than 0; got {value!r}.")
+            object.__setattr__(self, name, _whole_number(name, getattr(self, name), least))
+        object.__setattr__(self, "learning_rate", _positive("learning_rate", self.learning_rate))
+        if self.gradient_clip is not None:
+            object.__setattr__(self, "gradient_clip", _positive("gradient_clip", self.gradient_clip))
         _one_of("architecture", self.architecture, ARCHITECTURES)
         _one_of("likelihood", self.likelihood, LIKELIHOODS)
         _one_of("schedule", self.schedule, SCHEDULES)
@@ -78,6 +83,8 @@ class RunSpec:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> RunSpec:
         """The spec that `to_dict` wrote."""
+        if not isinstance(plain, Mapping):
+            raise UnweaveError(f"a spec must be a dict of fields; got {plain!r}.")
         fields = dict(plain)
         version = fields.pop("version", None)
         if version != VERSION:
@@ -92,7 +99,7 @@ class RunSpec:
         if not isinstance(fields.get("method"), Mapping) or "name" not in fields["method"]:
             raise UnweaveError('a spec needs a method, such as {"name": "beta_vae", "beta": 4}.')
         settings = dict(fields.pop("method"))
-        return cls(method=method_with(settings.pop("name"), settings), **fields)
+        return cls(method=method_with(str(settings.pop("name")), settings), **fields)
 
 
 def method_with(name: str, settings: Mapping[str, Any]) -> Method:
@@ -105,6 +112,30 @@ def method_with(name: str, settings: Mapping[str, Any]) -> Method:
             raise UnweaveError(f'{name} has no setting "{setting}". {hint}')
     method: Method = kind(**settings)
     return method
+
+
+def _check_method(method: object) -> None:
+    if not isinstance(method, Method):
+        raise UnweaveError(
+            f"method must be a method with its settings, such as BetaVAE(beta=4); got {method!r}."
+        )
+    for name, value in settings_of(method).items():
+        if isinstance(value, Tensor):
+            raise UnweaveError(f"{name} of {method.name} must be one number for one run; got {value!r}.")
+
+
+def _whole_number(name: str, value: object, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise UnweaveError(f"{name} must be a whole number >= {least}; got {value!r}.")
+    return int(value)
+
+
+def _positive(name: str, value: object) -> float:
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        number = float(value)
+        if 0 < number < math.inf:
+            return number
+    raise UnweaveError(f"{name} must be a number greater than 0; got {value!r}.")
 
 
 def _one_of(what: str, value: object, known: tuple[str, ...]) -> None:

@@ -25,10 +25,15 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from unweave.card import model_card
 from unweave.errors import UnweaveError
 from unweave.spec import RunSpec
 
-CHECKPOINT = re.compile(r"checkpoint-(\d+)\.safetensors")
+CHECKPOINT = re.compile(r"checkpoint-(0|[1-9]\d*)\.safetensors")
+# What a record must have to be one.
+NEEDED = {"spec.json": ("spec", "image_shape"), "result.json": ("outcome", "steps", "terms")}
+# What tells one data set from another of the same name.
+DATA = ("image_shape", "data_source", "data_drawn")
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,10 @@ class RunFolder:
     @property
     def spec(self) -> RunSpec:
         """What the run is."""
-        return RunSpec.from_dict(self._record("spec.json")["spec"])
+        try:
+            return RunSpec.from_dict(self._record("spec.json")["spec"])
+        except UnweaveError as error:
+            raise UnweaveError(f"cannot use the run in {self.path}: {error}") from error
 
     @property
     def origin(self) -> dict[str, Any]:
@@ -49,23 +57,21 @@ class RunFolder:
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """How the run ended; None while it has not."""
-        return self._record("result.json") if (self.path / "result.json").exists() else None
+        """How the run ended; None while it has not, or where its weights are lost."""
+        whole = all((self.path / name).exists() for name in ("result.json", "weights.safetensors"))
+        return self._record("result.json") if whole else None
 
     def create(self, spec: RunSpec, origin: Mapping[str, Any]) -> None:
         """Make the folder, or see that what is there is of the same run."""
-        if (self.path / "spec.json").exists():
-            if self.spec != spec:
+        with explained(self.path):
+            if (self.path / "spec.json").exists():
+                self._compare(spec, origin)
+            elif self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
                 raise UnweaveError(
-                    f"{self.path} is the folder of another run ({self.spec.method.name}, {self.spec.id}). "
-                    "Choose another folder."
+                    f"{self.path} has files that are not of a run. Choose another folder, or empty this one."
                 )
-            return
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            raise UnweaveError(
-                f"{self.path} has files that are not of a run. Choose another folder, or empty this one."
-            )
-        write_json(self.path / "spec.json", {"spec": spec.to_dict(), **origin})
+            else:
+                write_json(self.path / "spec.json", {"spec": spec.to_dict(), **origin})
 
     def checkpoints(self) -> list[int]:
         """The steps of which there is a checkpoint."""
@@ -87,14 +93,17 @@ class RunFolder:
                 (self.path / f"checkpoint-{step}.safetensors").unlink(missing_ok=True)
 
     def log(self) -> list[dict[str, Any]]:
-        """The lines of the log; a line that was cut by a kill is left out."""
+        """The lines of the log up to one that was cut by a kill."""
         lines = []
         if (self.path / "log.jsonl").exists():
-            for line in (self.path / "log.jsonl").read_text().splitlines():
+            for text in (self.path / "log.jsonl").read_text(errors="replace").splitlines():
                 try:
-                    lines.append(json.loads(line))
+                    line = json.loads(text)
                 except json.JSONDecodeError:
                     break
+                if not isinstance(line, dict) or "step" not in line:
+                    break
+                lines.append(line)
         return lines
 
     def append_log(self, lines: Sequence[Mapping[str, Any]]) -> None:
@@ -110,6 +119,7 @@ class RunFolder:
     def finish(self, weights: Mapping[str, Tensor], result: Mapping[str, Any]) -> None:
         """Write how the run ended. The result comes last: where it is, everything else is."""
         write_tensors(self.path / "weights.safetensors", weights)
+        write_text(self.path / "card.md", model_card(self.spec, self.origin, result))
         write_json(self.path / "result.json", result)
         self.drop_checkpoints()
 
@@ -117,9 +127,24 @@ class RunFolder:
         """The trained weights."""
         if not (self.path / "weights.safetensors").exists():
             raise UnweaveError(
-                f"{self.path} has no trained weights yet. Resume the run with the same command."
+                f"{self.path} has no trained weights. Run the same command again: it goes on with the run."
             )
         return read_tensors(self.path / "weights.safetensors")
+
+    def _compare(self, spec: RunSpec, origin: Mapping[str, Any]) -> None:
+        """See that the folder is of that run, and of the same data: a name does not make them the same."""
+        if self.spec != spec:
+            raise UnweaveError(
+                f"{self.path} is the folder of another run ({self.spec.method.name}, {self.spec.id}). "
+                "Choose another folder."
+            )
+        before = self.origin
+        for name in DATA:
+            if before.get(name) != origin.get(name):
+                raise UnweaveError(
+                    f'{self.path} was trained on other data of the name "{spec.data}": {name} was '
+                    f"{before.get(name)}, and is {origin.get(name)}. Choose another folder, or another name."
+                )
 
     def _record(self, name: str) -> dict[str, Any]:
         path = self.path / name
@@ -128,9 +153,13 @@ class RunFolder:
         except FileNotFoundError:
             raise UnweaveError(f"{self.path} is not the folder of a run: it has no {name}.") from None
         except (OSError, ValueError) as error:
-            raise UnweaveError(f"cannot read {path}: {error}. Is it the folder of a run?") from error
-        if not isinstance(record, dict) or (name == "spec.json" and "spec" not in record):
-            raise UnweaveError(f"{path} is not of a run of unweave.")
+            raise UnweaveError(
+                f"cannot read {path}: {error}. If this is the folder of a run, delete it and train again."
+            ) from error
+        if not isinstance(record, dict) or not all(need in record for need in NEEDED[name]):
+            raise UnweaveError(
+                f"{path} is not of a run: it must have {', '.join(NEEDED[name])}. Choose another folder."
+            )
         return record
 
 
@@ -157,7 +186,9 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     except FileNotFoundError:
         raise UnweaveError(f"there is no file {path}.") from None
     except (OSError, SafetensorError) as error:
-        raise UnweaveError(f"cannot read the weights in {path}: {error}. The file is damaged.") from error
+        raise UnweaveError(
+            f"cannot read the weights in {path}: {error}. Delete this file and run the same command again."
+        ) from error
 
 
 def write_bytes(path: Path, content: bytes) -> None:

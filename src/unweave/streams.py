@@ -88,7 +88,7 @@ class Stream:
         uniform = self.uniform(rows, 2 * -(-columns // 2))
         radius, angle = np.sqrt(-2 * np.log(uniform[:, 0::2])), 2 * np.pi * uniform[:, 1::2]
         pairs = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=2)
-        return pairs.reshape(len(uniform), -1)[:, :columns]
+        return pairs.reshape(uniform.shape)[:, :columns]
 
     def integers(self, rows: Rows, sizes: Sequence[int]) -> NDArray[np.int64]:
         """(rows, len(sizes)) whole numbers, column j uniform in 0 .. sizes[j] - 1.

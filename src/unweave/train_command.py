@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, make_dataclass
 from itertools import product
@@ -16,8 +16,8 @@ from cyclopts import App, Parameter
 
 from unweave.data.catalogue import load as load_data
 from unweave.errors import UnweaveError, did_you_mean
-from unweave.gallery import draw_pictures
-from unweave.methods import METHODS, settings_of
+from unweave.gallery import draw_missing_pictures
+from unweave.methods import METHODS, settings_of, summary
 from unweave.methods.method import Method, numeric_settings
 from unweave.nn.layers import Precision
 from unweave.nn.likelihood import Likelihood
@@ -25,7 +25,8 @@ from unweave.nn.networks import Architecture
 from unweave.nn.schedule import Schedule
 from unweave.run import Run, folder_name
 from unweave.spec import RunSpec, method_with
-from unweave.training.trainer import Plan, Report, Stopped, train_runs
+from unweave.store import RunFolder
+from unweave.training.trainer import Plan, Report, Stopped, Tell, pick_device, train_runs
 
 PRESETS: dict[str, dict[str, Any]] = {
     "study": {},
@@ -78,13 +79,15 @@ class Options:
     """Folder of the official files of data sets."""
     pictures: bool = True
     """Draw reconstructions and traversals at the end."""
+    tensorboard: bool = False
+    """Write the losses for TensorBoard too, into each run's folder; needs unweave[tensorboard]."""
 
 
 def train_app() -> App:
     """The commands of all methods."""
     app = App(name="unweave train", help="Train a model, or several that share data and networks.")
     for kind in METHODS:
-        app.command(_command(kind), name=kind.name, help=_first_sentence(kind))
+        app.command(_command(kind), name=kind.name, help=summary(kind))
     return app
 
 
@@ -117,11 +120,6 @@ def _settings_class(kind: type[Method]) -> Any:
     return Parameter(name="*")(made)
 
 
-def _first_sentence(kind: type[Method]) -> str:
-    module = sys.modules[kind.__module__].__doc__ or ""
-    return re.sub(r" \[\d+\]", "", module.split("\n")[0])
-
-
 def specs_of(kind: type[Method], settings: dict[str, Any], options: Options) -> list[RunSpec]:
     """One spec for each combination of swept values and seeds."""
     if options.preset not in PRESETS:
@@ -133,13 +131,18 @@ def specs_of(kind: type[Method], settings: dict[str, Any], options: Options) -> 
         if f.name not in ("method", "seed") and getattr(options, f.name) is not None:
             shared[f.name] = getattr(options, f.name)
     seeds = [options.seed or 0] if options.seeds is None else _whole_numbers(options.seeds)
-    swept = dict(_sweep(text) for text in options.sweep)
-    specs = []
-    for values in product(*swept.values()):
-        chosen = settings | dict(zip(swept, values, strict=True))
+    swept: dict[str, list[float]] = {}
+    for text in options.sweep:
+        name, values = _sweep(text)
+        if name in swept:
+            raise UnweaveError(f"--sweep {name} was given twice. Give all values at once: {name}=1,2,4.")
+        swept[name] = values
+    specs: list[RunSpec] = []
+    for combination in product(*swept.values()):
+        chosen = settings | dict(zip(swept, combination, strict=True))
         method = method_with(kind.name, chosen)
         specs += [RunSpec(method, seed=seed, **shared) for seed in seeds]
-    return specs
+    return list(dict.fromkeys(specs))
 
 
 def _whole_numbers(text: str) -> list[int]:
@@ -150,9 +153,9 @@ def _whole_numbers(text: str) -> list[int]:
         if not found:
             raise UnweaveError(f'seeds are whole numbers and ranges, as in 0-7 or 1,3,5; got "{text}".')
         first, last = int(found[1]), int(found[2] or found[1])
+        if last < first:
+            raise UnweaveError(f'the range of seeds "{part}" is empty; write the smaller number first.')
         numbers += range(first, last + 1)
-    if not numbers:
-        raise UnweaveError(f'the range of seeds "{text}" is empty; write the smaller number first.')
     return numbers
 
 
@@ -168,41 +171,64 @@ def _train(specs: Sequence[RunSpec], options: Options) -> None:
     data = load_data(specs[0].data, options.data_root)
     folders = [options.out / folder_name(spec) for spec in specs]
     plan = Plan(options.device, options.log_every, options.checkpoint_every)
-    _announce(specs, options.out)
+    pick_device(options.device)
+    _announce(specs, folders, options.out)
     try:
         with ExitStack() as stack:
-            found = train_runs(specs, data, folders, plan, _teller(stack))
+            tell = _teller(stack)
+            if options.tensorboard:
+                tell = _tensorboard(tell, {s.id: f for s, f in zip(specs, folders, strict=True)}, stack)
+            found = train_runs(specs, data, folders, plan, tell)
     except Stopped as stop:
         print(f"{stop}: run the same command again to go on.", file=sys.stderr)
         sys.exit(130)
     for spec, folder in zip(specs, found, strict=True):
-        result = folder.result or {}
-        terms = ", ".join(
-            f"{name} {value:.4g}" for name, value in result["terms"].items() if value is not None
+        run = Run(folder, data=data)
+        terms = [f"{name} {value:.4g}" for name, value in run.result["terms"].items() if value is not None]
+        print(
+            f"{_name(spec)}: {run.result['outcome']} after {run.result['steps']:,} steps: {', '.join(terms)}"
         )
-        print(f"{_name(spec)}: {result['outcome']} after {result['steps']:,} steps: {terms}")
-        if options.pictures and result["outcome"] == "finished":
-            draw_pictures(Run(folder))
+        if options.pictures and run.result["outcome"] == "finished":
+            draw_missing_pictures(run)
         print(f"-> {folder.path}")
 
 
-def _announce(specs: Sequence[RunSpec], out: Path) -> None:
+def _announce(specs: Sequence[RunSpec], folders: Sequence[Path], out: Path) -> None:
     spec = specs[0]
     runs = "1 run" if len(specs) == 1 else f"{len(specs)} runs"
     print(f"{runs} of {spec.method.name} on {spec.data}, {spec.steps:,} steps, into {out}/")
+    if done := sum(RunFolder(folder).result is not None for folder in folders):
+        print(f"{done} already done: nothing is trained twice.")
 
 
 def _name(spec: RunSpec) -> str:
-    settings = ", ".join(f"{name} {value:g}" for name, value in settings_of(spec.method).items()
-                         if isinstance(value, float))  # fmt: skip
-    return (
-        f"{spec.method.name} ({settings}), seed {spec.seed}"
-        if settings
-        else f"{spec.method.name}, seed {spec.seed}"
-    )
+    numbers = {name: v for name, v in settings_of(spec.method).items() if isinstance(v, float)}
+    settings = ", ".join(f"{name} {value:g}" for name, value in numbers.items())
+    return f"{spec.method.name}{f' ({settings})' if settings else ''}, seed {spec.seed}"
 
 
-def _teller(stack: ExitStack) -> Callable[[Report], None]:
+def _tensorboard(tell: Tell, folders: Mapping[str, Path], stack: ExitStack) -> Tell:
+    """Tells, and also writes each run's losses into its folder in the format of TensorBoard."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise UnweaveError("--tensorboard needs a package more: pip install unweave[tensorboard].") from error
+    writers: dict[str, SummaryWriter] = {}
+
+    def tell_and_write(report: Report) -> None:
+        tell(report)
+        for run, terms in zip(report.runs, report.terms, strict=True):
+            if run not in writers:
+                # What an earlier process wrote of the steps that are done again is not shown.
+                writer = SummaryWriter(str(folders[run] / "tensorboard"), purge_step=report.step)
+                writers[run] = stack.enter_context(writer)
+            for name, value in terms.items():
+                writers[run].add_scalar(name, value, report.step)
+
+    return tell_and_write
+
+
+def _teller(stack: ExitStack) -> Tell:
     """Shows progress: a bar with the losses on a terminal, a line now and then in a file."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn

@@ -201,7 +201,7 @@ def test_narrow_posteriors_far_apart_stay_finite_in_float32(estimator: Estimator
     mean = torch.linspace(-10, 10, 8).repeat(4, 1).mT.contiguous().requires_grad_()
     posterior = Gaussian(mean, torch.full((8, 4), -20.0))
     found: Decomposition = decomposition(posterior, mean, 100, estimator)
-    found.total_correlation.backward()  # type: ignore[no-untyped-call]
+    found.total_correlation.backward()
     assert torch.isfinite(found.total_correlation)
     assert mean.grad is not None
     assert torch.isfinite(mean.grad).all()

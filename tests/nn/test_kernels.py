@@ -47,7 +47,7 @@ def test_forward_and_gradients(layer: str, relu: bool, case: tuple[int, ...]) ->
     bias = random(runs, outputs)
     exact = [tensor.clone().requires_grad_() for tensor in (x, weight, bias)]
     ours = [tensor.float().to(DEVICE).requires_grad_() for tensor in (x, weight, bias)]
-    expected = reference(layer, *exact, padding, relu)
+    expected = reference(layer, exact[0], exact[1], exact[2], padding, relu)
     got = getattr(kernels, layer)(*ours, padding, relu, tf32=False)
     torch.testing.assert_close(got.double().cpu(), expected, rtol=1e-5, atol=1e-5)
     upstream = random(*expected.shape)

@@ -1,23 +1,44 @@
 """The documentation builds, is complete, agrees with the code, and its examples are true."""
 
+import dataclasses
 import doctest
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from unweave.data import CATALOGUE
 from unweave.data.entry import Entry
 from unweave.data.files import OfficialFile
+from unweave.methods import METHODS, Method
+from unweave.methods.method import Pass
+from unweave.nn.draws import PopulationDraws
+from unweave.nn.gaussian import Gaussian
+from unweave.spec import RunSpec
+from unweave.streams import Stream
 
 DOCS = Path(__file__).parents[2] / "docs"
+MEASURED = DOCS.parent / "benchmarks" / "results"
 HEADINGS = ["What it shows", "Factors", "Get it", "In unweave", "Differences", "Licence and citation"]
+METHOD_HEADINGS = [
+    "Paper",
+    "Objective",
+    "Usage",
+    "Settings",
+    "Logged quantities",
+    "Differences",
+    "Results beside published ones",
+    "Citation",
+]
 LARGEST_PICTURE = 250_000
 FILES = list(dict.fromkeys(file for entry in CATALOGUE for file in entry.files))
 
 with_each_data_set = pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.name)
+with_each_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 
 
 def page_of(entry: Entry) -> str:
@@ -25,6 +46,13 @@ def page_of(entry: Entry) -> str:
     link = re.search(rf"\[`{entry.name}`\]\((\w+\.md)\)", (DOCS / "data/index.md").read_text())
     assert link, f"docs/data/index.md has no link to the page of {entry.name}"
     return (DOCS / "data" / link[1]).read_text()
+
+
+def page_of_method(name: str) -> str:
+    """The page that the row of a method in the overview links to."""
+    link = re.search(rf"\[`{name}`\]\((\w+\.md)\)", (DOCS / "methods/index.md").read_text())
+    assert link, f"docs/methods/index.md has no link to the page of {name}"
+    return (DOCS / "methods" / link[1]).read_text()
 
 
 def test_pages_build_without_a_warning(tmp_path: Path) -> None:
@@ -82,3 +110,69 @@ def test_pictures_are_small_and_used() -> None:
     for picture in (DOCS / "pictures").iterdir():
         assert picture.stat().st_size <= LARGEST_PICTURE
         assert f"pictures/{picture.name}" in pages
+
+
+@with_each_method
+def test_each_method_has_a_page(method: type[Method]) -> None:
+    page = page_of_method(method.name)
+    assert re.findall(r"^## (.+)$", page, re.MULTILINE) == METHOD_HEADINGS
+    assert f"`{method.name}`" in page
+    assert f"unweave train {method.name} " in page
+    assert f"unweave.methods.{method.__name__}(" in page
+    assert method.citation in page
+
+
+@with_each_method
+def test_pages_have_the_defaults_of_settings(method: type[Method]) -> None:
+    page = page_of_method(method.name)
+    for setting in dataclasses.fields(method):
+        default = f"{setting.default:,g}" if isinstance(setting.default, float) else str(setting.default)
+        assert f"| `{setting.name}` | {default} |" in page
+
+
+@with_each_method
+def test_pages_name_the_logged_quantities(method: type[Method]) -> None:
+    codes, streams = torch.zeros(1, 4, 3), [Stream.of(0)]
+    forward = Pass(
+        reconstruction=torch.ones(1),
+        posterior=Gaussian(codes, codes),
+        sample=codes,
+        step=0,
+        data_size=10,
+        draws=PopulationDraws(streams, torch.tensor(0)),
+        networks={player.name: player.build(streams, 3) for player in method.players},
+    )
+    rows = page_of_method(method.name).partition("## Logged quantities")[2].partition("##")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", rows, re.MULTILINE)) == set(method().loss(forward).terms)
+
+
+def test_the_training_page_has_the_defaults_of_a_run() -> None:
+    page = (DOCS / "training.md").read_text()
+    for field in dataclasses.fields(RunSpec):
+        if field.name not in ("method", "learning_rate", "gradient_clip"):
+            default = f"{field.default:,}" if isinstance(field.default, int) else field.default
+            option = field.name.replace("_", "-")
+            assert f"| `--{option}` | `{field.name}` | {default} |" in page
+
+
+def test_pages_show_the_runs_that_were_measured() -> None:
+    runs = json.loads((MEASURED / "2026-11-15-h200-published.json").read_text())
+    overview = (DOCS / "training_results.md").read_text()
+    for first, second in zip(runs[::2], runs[1::2], strict=True):
+        assert first["method"] == second["method"]
+        name = first["method"]["name"]
+        rec, kl = (f"| {first[what]:.2f}, {second[what]:.2f} |" for what in ("reconstruction", "kl"))
+        for page in (overview, page_of_method(name)):
+            assert any(
+                row.startswith(f"| `{name}` ") and rec in row and kl in row for row in page.splitlines()
+            )
+
+
+def test_the_throughput_is_the_one_that_was_measured() -> None:
+    printed = (MEASURED / "2026-11-15-h200-training.txt").read_text()
+    page = (DOCS / "training_results.md").read_text()
+    found = re.findall(r"population of (\d+), \w+ +([\d.,]+) model-steps/s +([\d.]+) x", printed)
+    assert len(found) == 12
+    for runs, rate, ratio in found:
+        row = next(line for line in page.splitlines() if line.startswith(f"| {runs} |"))
+        assert f" {int(float(rate.replace(',', '')) + 0.5):,} ({ratio}x) |" in row

@@ -14,6 +14,7 @@ LAYERS = [
     {"data", "metrics", "nn"},
     {"methods"},
     {"spec"},
+    {"card"},
     {"store"},
     {"training"},
     {"run"},

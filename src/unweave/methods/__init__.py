@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from dataclasses import fields
 
 from torch import Tensor
@@ -29,6 +31,7 @@ __all__ = [
     "Method",
     "method_named",
     "settings_of",
+    "summary",
 ]
 
 METHODS: tuple[type[Method], ...] = (
@@ -55,6 +58,16 @@ def method_named(name: str) -> type[Method]:
     return METHODS[names.index(name)]
 
 
+def summary(kind: type[Method]) -> str:
+    """What a method is, in a line: the first of its module.
+
+    >>> summary(BetaVAE)
+    'beta-VAE: more weight on the divergence from the prior.'
+    """
+    text = sys.modules[kind.__module__].__doc__ or ""
+    return re.sub(r" \[\d+\]", "", text.splitlines()[0])
+
+
 def settings_of(method: Method) -> dict[str, Setting | str | bool]:
     """The settings of a method by name, in plain Python: beta=4 and beta=4.0 give the same 4.0.
 
@@ -63,7 +76,8 @@ def settings_of(method: Method) -> dict[str, Setting | str | bool]:
     """
     numeric = numeric_settings(method)
     settings = {each.name: getattr(method, each.name) for each in fields(method)}
+    # Settings are never negative; abs makes -0.0 the 0.0 that it is equal to.
     return {
-        name: float(value) if name in numeric and not isinstance(value, Tensor) else value
+        name: abs(float(value)) if name in numeric and not isinstance(value, Tensor) else value
         for name, value in settings.items()
     }

@@ -5,9 +5,17 @@
 >>> factors = np.stack(np.meshgrid(np.arange(4), np.arange(5), indexing="ij"), axis=-1).reshape(-1, 2)
 >>> round(mig(factors * 0.1, factors), 3)  # each code holds one factor
 1.0
+
+`METRICS` is the table of all of them. Several files are called like the function in them; the name here is
+the function's.
 """
 
+from unweave.metrics.beta_vae_score import BetaVAEScore, beta_vae_score
+from unweave.metrics.dci import DCI, dci
 from unweave.metrics.dcimig import dcimig
+from unweave.metrics.downstream import Downstream, downstream, statistical_efficiency
+from unweave.metrics.explicitness import Explicitness, explicitness
+from unweave.metrics.factor_vae_score import FactorVAEScore, factor_vae_score
 from unweave.metrics.infomec import InfoMEC, infomec
 from unweave.metrics.information import mutual_information
 from unweave.metrics.irs import irs
@@ -16,6 +24,10 @@ from unweave.metrics.med import med
 from unweave.metrics.mig import mig, mig_posterior
 from unweave.metrics.mig_sup import mig_sup
 from unweave.metrics.modularity import modularity
+from unweave.metrics.representation import Representation
+from unweave.metrics.sap import sap
+from unweave.metrics.selection import model_centrality, udr
+from unweave.metrics.table import METRICS, Metric, compute, metric_named
 from unweave.metrics.total_correlation import (
     mean_pairwise_information,
     total_correlation,
@@ -23,18 +35,37 @@ from unweave.metrics.total_correlation import (
 )
 
 __all__ = [
+    "DCI",
+    "METRICS",
+    "BetaVAEScore",
+    "Downstream",
+    "Explicitness",
+    "FactorVAEScore",
     "InfoMEC",
+    "Metric",
+    "Representation",
+    "beta_vae_score",
+    "compute",
+    "dci",
     "dcimig",
+    "downstream",
+    "explicitness",
+    "factor_vae_score",
     "infomec",
     "irs",
     "jemmig",
     "mean_pairwise_information",
     "med",
+    "metric_named",
     "mig",
     "mig_posterior",
     "mig_sup",
+    "model_centrality",
     "modularity",
     "mutual_information",
+    "sap",
+    "statistical_efficiency",
     "total_correlation",
+    "udr",
     "wasserstein_correlation",
 ]

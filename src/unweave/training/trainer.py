@@ -41,6 +41,11 @@ class Plan:
     checkpoint_every: int = 10_000
     largest: int = 64  # runs in one population
 
+    def __post_init__(self) -> None:
+        for name in ("log_every", "checkpoint_every", "largest"):
+            if getattr(self, name) < 1:
+                raise UnweaveError(f"{name} must be a whole number >= 1; got {getattr(self, name)}.")
+
 
 @dataclass(frozen=True)
 class Report:
@@ -170,7 +175,7 @@ class _Training:
             runs = len(next(iter(group.values())))
             terms += [{name: float(values[run]) for name, values in group.items()} for run in range(runs)]
         for spec, line in zip(self.population.specs, terms, strict=True):
-            self.folders[spec.id].append_log([{"step": self.step, **line}])
+            self.folders[spec.id].append_log([{"step": self.step, **_finite(line)}])
         if self.tell is not None:
             ids = tuple(spec.id for spec in self.population.specs)
             longest = max(spec.steps for spec in self.population.specs)
@@ -200,13 +205,12 @@ class _Training:
         weights = {
             name.removeprefix("weights."): t for name, t in state.items() if name.startswith("weights.")
         }
-        finite = {name: value if math.isfinite(value) else None for name, value in terms.items()}
         result = {
             "outcome": outcome,
             "steps": self.step,
             "seconds": round(time.monotonic() - self.started, 3),
             "runs_beside": len(self.population) - 1,
-            "terms": finite,
+            "terms": _finite(terms),
         }
         self.folders[spec.id].finish(weights, result)
 
@@ -227,7 +231,13 @@ class _Training:
             if self.step:
                 state = folder.load_checkpoint(self.step)
                 logs.append({name: state.pop(name) for name in list(state) if name.startswith("log.")})
-                self.population.load_run_state(run, state)
+                try:
+                    self.population.load_run_state(run, state)
+                except UnweaveError as error:
+                    raise UnweaveError(
+                        f"cannot go on from step {self.step} of {folder.path}: {error} "
+                        "Delete that checkpoint and run the same command again."
+                    ) from error
         self.population.step.fill_(self.step)
         return logs
 
@@ -259,6 +269,11 @@ def _stop_on_signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
+def _finite(terms: Mapping[str, float]) -> dict[str, float | None]:
+    """JSON has no number for what is not finite."""
+    return {name: value if math.isfinite(value) else None for name, value in terms.items()}
+
+
 def _origin(data: Data, device: torch.device) -> dict[str, Any]:
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or "cpu"
     return {
@@ -268,5 +283,7 @@ def _origin(data: Data, device: torch.device) -> dict[str, Any]:
         "image_shape": list(data.shape),
         "data_source": data.source,
         "data_drawn": data.drawn if isinstance(data, GroundTruth) else "uniformly",
+        "data_licence": data.card.licence,
+        "data_citation": data.card.citation,
         "device": name,
     }

@@ -1,0 +1,101 @@
+"""BibTeX entries of the papers that the metrics come from."""
+
+from __future__ import annotations
+
+CAO2022 = """@inproceedings{cao2022,
+  author = {Jinkun Cao and Ruiqian Nai and Qing Yang and Jialei Huang and Yang Gao},
+  title = {An Empirical Study on Disentanglement of Negative-free Contrastive Learning},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year = {2022}
+}"""
+CHEN2018 = """@inproceedings{chen2018,
+  author = {Ricky T. Q. Chen and Xuechen Li and Roger Grosse and David Duvenaud},
+  title = {Isolating Sources of Disentanglement in Variational Autoencoders},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year = {2018}
+}"""
+DO2020 = """@inproceedings{do2020,
+  author = {Kien Do and Truyen Tran},
+  title = {Theory and Evaluation Metrics for Learning Disentangled Representations},
+  booktitle = {International Conference on Learning Representations},
+  year = {2020}
+}"""
+EASTWOOD2018 = """@inproceedings{eastwood2018,
+  author = {Cian Eastwood and Christopher K. I. Williams},
+  title = {A Framework for the Quantitative Evaluation of Disentangled Representations},
+  booktitle = {International Conference on Learning Representations},
+  year = {2018}
+}"""
+EASTWOOD2023 = """@inproceedings{eastwood2023,
+  author = {Cian Eastwood and Andrei Liviu Nicolicioiu and Julius von K{\\"u}gelgen and Armin Keki{\\'c} and
+    Frederik Tr{\\"a}uble and Andrea Dittadi and Bernhard Sch{\\"o}lkopf},
+  title = {{DCI-ES}: An Extended Disentanglement Framework with Connections to Identifiability},
+  booktitle = {International Conference on Learning Representations},
+  year = {2023}
+}"""
+HIGGINS2017 = """@inproceedings{higgins2017,
+  author = {Irina Higgins and Loic Matthey and Arka Pal and Christopher Burgess and Xavier Glorot and
+    Matthew Botvinick and Shakir Mohamed and Alexander Lerchner},
+  title = {beta-{VAE}: Learning Basic Visual Concepts with a Constrained Variational Framework},
+  booktitle = {International Conference on Learning Representations},
+  year = {2017}
+}"""
+HSU2023 = """@inproceedings{hsu2023,
+  author = {Kyle Hsu and William Dorrell and James C. R. Whittington and Jiajun Wu and Chelsea Finn},
+  title = {Disentanglement via Latent Quantization},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year = {2023}
+}"""
+KIM2018 = """@inproceedings{kim2018,
+  author = {Hyunjik Kim and Andriy Mnih},
+  title = {Disentangling by Factorising},
+  booktitle = {International Conference on Machine Learning},
+  year = {2018}
+}"""
+KUMAR2018 = """@inproceedings{kumar2018,
+  author = {Abhishek Kumar and Prasanna Sattigeri and Avinash Balakrishnan},
+  title = {Variational Inference of Disentangled Latent Concepts from Unlabeled Observations},
+  booktitle = {International Conference on Learning Representations},
+  year = {2018}
+}"""
+LI2020 = """@inproceedings{li2020,
+  author = {Zhiyuan Li and Jaideep Vitthal Murkute and Prashnna Kumar Gyawali and Linwei Wang},
+  title = {Progressive Learning and Disentanglement of Hierarchical Representations},
+  booktitle = {International Conference on Learning Representations},
+  year = {2020}
+}"""
+LOCATELLO2019 = """@inproceedings{locatello2019,
+  author = {Francesco Locatello and Stefan Bauer and Mario Lucic and Gunnar R{\\"a}tsch and Sylvain Gelly and
+    Bernhard Sch{\\"o}lkopf and Olivier Bachem},
+  title = {Challenging Common Assumptions in the Unsupervised Learning of Disentangled Representations},
+  booktitle = {International Conference on Machine Learning},
+  year = {2019}
+}"""
+RIDGEWAY2018 = """@inproceedings{ridgeway2018,
+  author = {Karl Ridgeway and Michael C. Mozer},
+  title = {Learning Deep Disentangled Embeddings With the F-Statistic Loss},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year = {2018}
+}"""
+SEPLIARSKAIA2019 = """@misc{sepliarskaia2019,
+  author = {Anna Sepliarskaia and Julia Kiseleva and Maarten de Rijke},
+  title = {How to Not Measure Disentanglement},
+  howpublished = {arXiv:1910.05587},
+  year = {2019}
+}"""
+SUTER2019 = """@inproceedings{suter2019,
+  author = {Raphael Suter and Djordje Miladinovi{\\'c} and Bernhard Sch{\\"o}lkopf and Stefan Bauer},
+  title = {Robustly Disentangled Causal Mechanisms: Validating Deep Representations for Interventional
+    Robustness},
+  booktitle = {International Conference on Machine Learning},
+  year = {2019}
+}"""
+WATANABE1960 = """@article{watanabe1960,
+  author = {Satosi Watanabe},
+  title = {Information Theoretical Analysis of Multivariate Correlation},
+  journal = {IBM Journal of Research and Development},
+  volume = {4},
+  number = {1},
+  pages = {66--82},
+  year = {1960}
+}"""

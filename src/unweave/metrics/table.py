@@ -1,0 +1,466 @@
+"""The table of all metrics: what each needs, where its scores lie, and what leaves them unchanged.
+
+A metric is a file and a record here. The command, the pages of the documentation, the evaluation and the
+property tests read this table, so none of them can forget a metric.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from unweave.errors import UnweaveError, did_you_mean
+from unweave.metrics import citations
+from unweave.metrics.beta_vae_score import beta_vae_score
+from unweave.metrics.dci import dci
+from unweave.metrics.dcimig import dcimig
+from unweave.metrics.downstream import Downstream, downstream, statistical_efficiency
+from unweave.metrics.explicitness import explicitness
+from unweave.metrics.factor_vae_score import factor_vae_score
+from unweave.metrics.infomec import infomec
+from unweave.metrics.irs import irs
+from unweave.metrics.jemmig import jemmig
+from unweave.metrics.med import med
+from unweave.metrics.mig import mig, mig_posterior
+from unweave.metrics.mig_sup import mig_sup
+from unweave.metrics.modularity import modularity
+from unweave.metrics.representation import Representation
+from unweave.metrics.sap import sap
+from unweave.metrics.total_correlation import (
+    mean_pairwise_information,
+    total_correlation,
+    wasserstein_correlation,
+)
+from unweave.streams import Stream
+
+Needs: TypeAlias = Literal["codes", "codes+test", "representation", "posterior", "unsupervised"]
+# What may be done to codes: reorder them, turn their signs, rescale each, rotate all, add a copy of each, add
+# dead ones; or reorder the points.
+Change: TypeAlias = Literal["permutation", "sign", "scale", "rotation", "copies", "dead", "row order"]
+
+# Numbers that come with some scores but are none themselves, so the range is not theirs.
+COUNTS = ("active", "efficiency")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric: a function with fixed options, and what is known about its scores."""
+
+    name: str
+    function: Callable[..., Any]
+    protocol: str  # states the estimator; scores may be compared if and only if this is the same
+    needs: Needs
+    summary: str
+    citation: str
+    unchanged_by: frozenset[Change] = frozenset()
+    range: tuple[float, float] = (0.0, 1.0)
+    higher_is_better: bool = True
+    flaws: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def compute(
+    metric: Metric,
+    codes: ArrayLike | None,
+    factors: ArrayLike | None,
+    *,
+    test: tuple[ArrayLike, ArrayLike] | None = None,
+    log_var: ArrayLike | None = None,
+    representation: Representation | None = None,
+    seed: int | Stream = 0,
+) -> dict[str, float]:
+    """All numbers of a metric under flat names; what the metric does not need may be None.
+
+    >>> compute(metric_named("mig"), [[0], [1]], [[0], [1]])
+    {'mig': 1.0}
+    """
+    given = {"codes": codes, "factors": factors, "log_var": log_var, "representation": representation}
+    wanted = _ARGUMENTS[metric.needs]
+    for name in wanted:
+        if given[name] is None:
+            raise UnweaveError(f"{metric.name} needs {' and '.join(wanted)}; {name} was not given.")
+    options = dict(metric.options)
+    if metric.needs == "codes+test":
+        options["test"] = test
+    if "seed" in inspect.signature(metric.function).parameters:
+        options["seed"] = seed
+    return _numbers(metric.name, metric.function(*(given[name] for name in wanted), **options))
+
+
+def metric_named(name: str) -> Metric:
+    """The metric of a name in the table."""
+    for metric in METRICS:
+        if metric.name == name:
+            return metric
+    raise UnweaveError(f'there is no metric "{name}". {did_you_mean(name, [m.name for m in METRICS])}')
+
+
+_ARGUMENTS: dict[Needs, tuple[str, ...]] = {
+    "codes": ("codes", "factors"),
+    "codes+test": ("codes", "factors"),
+    "representation": ("representation",),
+    "posterior": ("codes", "log_var", "factors"),
+    "unsupervised": ("codes",),
+}
+
+
+def _numbers(name: str, result: Any) -> dict[str, float]:
+    if isinstance(result, Downstream):
+        found = {f"{name}.test_accuracy_{size}": result.mean_test_accuracy(size) for size in result.sizes}
+        if {100, 10_000} <= set(result.sizes):
+            found[f"{name}.efficiency"] = statistical_efficiency(result)
+        return found
+    if isinstance(result, tuple):
+        fields = result._asdict().items()  # type: ignore[attr-defined]
+        return {f"{name}.{key}": float(value) for key, value in fields if np.ndim(value) == 0}
+    return {name: float(result)}
+
+
+def _unchanged(*changes: Change) -> frozenset[Change]:
+    return frozenset(changes)
+
+
+_BINNED = _unchanged("permutation", "sign", "scale", "row order")
+_BINS_CAP = "A code of 20 bins cannot name more than 20 values, so a perfect dSprites code stays below 1."
+
+METRICS: tuple[Metric, ...] = (
+    Metric(
+        "beta_vae_score",
+        beta_vae_score,
+        "beta_vae_score[pairs64,logistic-ovr,train10000,test5000]",
+        "representation",
+        "Can a linear classifier tell which factor two images share?",
+        citations.HIGGINS2017,
+        _unchanged("permutation", "sign", "dead"),
+        flaws=(
+            "It asks for different patterns of distances, not for one code a factor. A factor that no code "
+            "holds is recognised by that, so all factors but one are enough for 1 (Kim and Mnih, 2018).",
+            "It depends on the scale of the codes, because the classifier is penalised.",
+        ),
+    ),
+    Metric(
+        "factor_vae_score",
+        factor_vae_score,
+        "factor_vae_score[batch64,std0.05,train10000,test5000]",
+        "representation",
+        "Does holding a factor fixed make one and the same code hold still?",
+        citations.KIM2018,
+        _unchanged("permutation", "sign", "copies", "dead"),
+        flaws=(
+            "It only asks which code varies least: a rotation that leaves each factor a code of its own that "
+            "it moves most is not seen.",
+            "A code counts if its standard deviation is 0.05 or more, so the score jumps with the scale.",
+        ),
+    ),
+    Metric(
+        "mig",
+        mig,
+        "mig[bins20,mean]",
+        "codes",
+        "Is each factor held by one code only? From binned codes.",
+        citations.CHEN2018,
+        _BINNED | {"dead"},
+        flaws=(
+            "A code of 20 bins cannot name more than 20 values: a perfect dSprites code scores 0.896, not 1.",
+            "Two codes that share a factor evenly score 0, whatever they are like otherwise; a copied code "
+            "costs its factor everything.",
+            "A code that holds several factors is not punished.",
+            "Not comparable with the estimator of the paper, mig_posterior.",
+        ),
+    ),
+    Metric(
+        "mig_posterior",
+        mig_posterior,
+        "mig_posterior[samples10000]",
+        "posterior",
+        "Is each factor held by one code only? From the densities of q(z|x), as in the paper.",
+        citations.CHEN2018,
+        _unchanged("permutation", "sign", "scale", "dead", "row order"),
+        flaws=(
+            "What q(z|x) is unsure about is lost: perfect means with a standard deviation of 0.1 score 0.77.",
+            "Of a small sample each row recognises itself and all information is too large; give the whole "
+            "data set.",
+            "A copied code costs its factor everything; a code that holds several factors is not punished.",
+            "Not comparable with the published estimator, mig.",
+        ),
+    ),
+    Metric(
+        "modularity",
+        modularity,
+        "modularity[bins20,mean,dead0]",
+        "codes",
+        "Does each code depend on one factor only?",
+        citations.RIDGEWAY2018,
+        _BINNED | {"copies"},
+        flaws=(
+            "Codes of pure noise score about 0.7: the accidents of counting differ from factor to factor.",
+            "A dead code counts 0, so five dead codes of ten leave a perfect code 0.5.",
+            "It does not ask whether any factor is held at all.",
+        ),
+    ),
+    Metric(
+        "explicitness",
+        explicitness,
+        "explicitness[logistic-ovr,auc]",
+        "codes+test",
+        "Can a linear classifier read every value of every factor off the codes?",
+        citations.RIDGEWAY2018,
+        _unchanged("permutation", "sign", "scale", "dead", "row order"),
+        flaws=(
+            "No measure of disentanglement: a rotation hardly changes it.",
+            "A value in the middle of an ordered factor cannot be told from both sides by a line, so a "
+            "perfect code does not score 1. Chance is 0.5, not 0.",
+        ),
+    ),
+    Metric(
+        "dci",
+        dci,
+        "dci[trees100,depth3,rate0.1]",
+        "codes+test",
+        "Which codes are needed to predict which factor? By boosted trees.",
+        citations.EASTWOOD2018,
+        _unchanged("permutation", "sign", "scale", "row order"),
+        flaws=(
+            "The importances are those of one model with fixed settings: another kind of model gives another "
+            "score.",
+            "Accuracy on the training data says little: trees fit noise to 0.53.",
+        ),
+    ),
+    Metric(
+        "dci_svm",
+        dci,
+        "dci[svm-l1,C0.01]",
+        "codes+test",
+        "DCI by linear support vector machines with an L1 penalty.",
+        citations.EASTWOOD2018,
+        _unchanged("permutation", "sign", "scale", "row order"),
+        flaws=(
+            "A line cannot tell the middle values of an ordered factor, so informativeness is low.",
+            "Disentanglement of noise is 0.47: the few weights that the penalty leaves are not shared.",
+        ),
+        options={"model": "svm"},
+    ),
+    Metric(
+        "dci_forest",
+        dci,
+        "dci[forest100]",
+        "codes+test",
+        "DCI by random forests.",
+        citations.EASTWOOD2018,
+        _unchanged("scale"),
+        flaws=(
+            "Trees are grown until they fit: noise gets importance, and a perfect code stays below 1. The "
+            "score moves with the seed.",
+        ),
+        options={"model": "forest"},
+    ),
+    Metric(
+        "dci_lasso",
+        dci,
+        "dci[lasso0.01]",
+        "codes+test",
+        "DCI by linear regression with an L1 penalty, as in the paper.",
+        citations.EASTWOOD2018,
+        _unchanged("permutation", "sign", "scale", "row order"),
+        flaws=(
+            "Factors are taken as numbers, so it has no meaning for categories.",
+            "A code that holds a factor in a curve is not seen.",
+            "Disentanglement of noise is 0.74: the few weights that the penalty leaves are not shared.",
+        ),
+        options={"model": "lasso"},
+    ),
+    Metric(
+        "sap",
+        sap,
+        "sap[svm-ovr,C0.01]",
+        "codes+test",
+        "How far is the best code of a factor ahead of the second best? By linear classifiers of one code.",
+        citations.KUMAR2018,
+        _unchanged("permutation", "sign", "dead", "row order"),
+        flaws=(
+            "Lines through a single number cannot separate ordered classes: a perfect dSprites code scores "
+            "0.246 on one sample and 0.250 on the one above, not 1.",
+            "It depends on the scale of the codes, because C weighs it.",
+            "A copied code costs its factor everything.",
+        ),
+    ),
+    Metric(
+        "sap_correlation",
+        sap,
+        "sap[correlation]",
+        "codes",
+        "SAP by squared correlations, for factors that are numbers.",
+        citations.KUMAR2018,
+        _unchanged("permutation", "sign", "scale", "dead", "row order"),
+        flaws=(
+            "Only a straight line counts, and categories have no correlation.",
+            "A copied code costs its factor everything.",
+        ),
+        options={"continuous": True},
+    ),
+    Metric(
+        "irs",
+        irs,
+        "irs[bins20,quantile0.99]",
+        "codes",
+        "How far does a code stay put while other factors change?",
+        citations.SUTER2019,
+        _unchanged("permutation", "sign", "copies", "dead", "row order"),
+        range=(-1.0, 1.0),
+        flaws=(
+            "Codes are weighed by their range, so the score depends on the scale of each.",
+            "Noise scores well above 0, and codes that hold one factor together are not punished.",
+        ),
+    ),
+    Metric(
+        "infomec",
+        infomec,
+        "infomec[neighbours10,logistic100]",
+        "codes",
+        "Modularity, explicitness and compactness from information.",
+        citations.HSU2023,
+        _unchanged("permutation", "sign", "dead", "row order"),
+        range=(-math.inf, 1.0),
+        flaws=(
+            "Codes whose range is a twentieth of the largest or less are left out of modularity and "
+            "compactness, so these depend on the scale of each code.",
+            "Noise has a modularity of about 0.5: estimates below 0 become 0, and what is left by chance "
+            "counts as concentrated.",
+            "Explicitness is scored on its own training data and depends on the 100 steps of the solver.",
+        ),
+    ),
+    Metric(
+        "mig_sup",
+        mig_sup,
+        "mig_sup[bins20,mean,active0.01]",
+        "codes",
+        "Does each code tell of one factor only?",
+        citations.LI2020,
+        _unchanged("permutation", "sign", "copies", "dead", "row order"),
+        flaws=(
+            "A code counts if its variance is above 0.01, so the score jumps with the scale.",
+            "It does not ask whether all factors are held. " + _BINS_CAP,
+        ),
+    ),
+    Metric(
+        "jemmig",
+        jemmig,
+        "jemmig[bins20,mean]",
+        "codes",
+        "Is each factor held by one code only, which holds nothing else?",
+        citations.DO2020,
+        _BINNED | {"dead"},
+        flaws=(
+            "Noise scores 0.11, not 0: its bins are not equally full.",
+            _BINS_CAP,
+        ),
+    ),
+    Metric(
+        "dcimig",
+        dcimig,
+        "dcimig[bins20,mean]",
+        "codes",
+        "Has each factor a code of its own that holds all of it?",
+        citations.SEPLIARSKAIA2019,
+        _BINNED | {"copies", "dead"},
+        flaws=("Copies of a code cost nothing. " + _BINS_CAP,),
+    ),
+    Metric(
+        "med",
+        med,
+        "med[bins20,mean]",
+        "codes",
+        "DCI's disentanglement with information in place of importance: nothing is fitted.",
+        citations.CAO2022,
+        _BINNED | {"copies", "dead"},
+        flaws=(
+            "Information is normalised for each factor, so a factor that no code holds counts as much as the "
+            "others, with the accidents of counting.",
+            _BINS_CAP,
+        ),
+    ),
+    Metric(
+        "downstream_logistic",
+        downstream,
+        "downstream[logistic-cv,10,100,1000,10000]",
+        "codes+test",
+        "How well, and from how few points, can logistic regression predict the factors?",
+        citations.LOCATELLO2019,
+        _unchanged("permutation", "sign", "rotation", "dead"),
+        flaws=("No measure of disentanglement. A line cannot tell the middle values of an ordered factor.",),
+        options={"predictor": "logistic"},
+    ),
+    Metric(
+        "downstream_trees",
+        downstream,
+        "downstream[trees100,10,100,1000,10000]",
+        "codes+test",
+        "How well, and from how few points, can boosted trees predict the factors?",
+        citations.LOCATELLO2019,
+        _unchanged("scale"),
+        flaws=("Trees cut along the codes, so they prefer codes that hold one factor each.",),
+        options={"predictor": "trees"},
+    ),
+    Metric(
+        "total_correlation",
+        total_correlation,
+        "total_correlation[gaussian,jitter1e-5]",
+        "unsupervised",
+        "How far are the codes from independence, as a Gaussian sees it?",
+        citations.WATANABE1960,
+        _unchanged("permutation", "sign", "dead", "row order"),
+        range=(0.0, math.inf),
+        higher_is_better=False,
+        flaws=(
+            "Only correlation is seen: codes may depend on each other and score 0.",
+            "Noise and a rotation of a perfect code score 0 too.",
+            "For copied codes it is as large as the jitter allows.",
+        ),
+    ),
+    Metric(
+        "wasserstein_correlation",
+        wasserstein_correlation,
+        "wasserstein_correlation[gaussian]",
+        "unsupervised",
+        "Wasserstein distance from a Gaussian fit to its independent version.",
+        citations.LOCATELLO2019,
+        _unchanged("permutation", "sign", "dead", "row order"),
+        range=(0.0, math.inf),
+        higher_is_better=False,
+        flaws=("Only correlation is seen. It grows with the square of the scale of the codes.",),
+    ),
+    Metric(
+        "wasserstein_correlation_normalised",
+        wasserstein_correlation,
+        "wasserstein_correlation[gaussian,normalised]",
+        "unsupervised",
+        "Wasserstein correlation divided by the total variance.",
+        citations.LOCATELLO2019,
+        _unchanged("permutation", "sign", "dead", "row order"),
+        range=(0.0, 2.0),
+        higher_is_better=False,
+        flaws=("Only correlation is seen. It depends on the scale of each code.",),
+        options={"normalised": True},
+    ),
+    Metric(
+        "mean_pairwise_information",
+        mean_pairwise_information,
+        "mean_pairwise_information[bins20]",
+        "unsupervised",
+        "How much do two different codes tell about each other?",
+        citations.LOCATELLO2019,
+        _BINNED,
+        range=(0.0, math.log(20)),
+        higher_is_better=False,
+        flaws=(
+            "Counting has a bias: independent codes have about (bins - 1)^2 / 2n nats, 0.018 for "
+            "10,000 points.",
+        ),
+    ),
+)

@@ -1,0 +1,287 @@
+"""`unweave train` as its user meets it; what needs no process of its own is called directly."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import types
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from cyclopts import CycloptsError
+from PIL import Image
+
+import unweave
+from unweave.errors import UnweaveError
+from unweave.methods import VAE, BetaTCVAE, BetaVAE, FactorVAE
+from unweave.run import folder_name
+from unweave.spec import RunSpec
+from unweave.train_command import Options, _tensorboard, specs_of, train_app
+from unweave.training.trainer import Report
+
+QUICK = ["--steps", "4", "--batch", "4", "--device", "cpu"]
+FILES = [
+    "card.md",
+    "log.jsonl",
+    "pictures/reconstructions.png",
+    "pictures/traversals.gif",
+    "pictures/traversals.png",
+    "result.json",
+    "spec.json",
+    "weights.safetensors",
+]
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "unweave", "train", *arguments]
+
+
+def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        command(*arguments),
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=environment,
+        check=False,
+        timeout=120,
+    )
+
+
+def here(*arguments: str) -> None:
+    """The command in this process, up to its errors."""
+    train_app()(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_train_makes_a_run_folder_and_the_second_time_does_nothing(tmp_path: Path) -> None:
+    done = run("beta_vae", "--beta", "2", "--seed", "3", *QUICK, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    spec = RunSpec(BetaVAE(2.0), seed=3, steps=4, batch=4)
+    folder = tmp_path / "runs" / folder_name(spec)
+    assert files(folder) == FILES
+    lines = done.stdout.splitlines()
+    assert lines[0] == "1 run of beta_vae on dsprites, 4 steps, into runs/"
+    assert re.fullmatch(
+        r"beta_vae \(beta 2\), seed 3: finished after 4 steps: reconstruction .*, kl .*", lines[1]
+    )
+    assert lines[2] == f"-> runs/{folder.name}"
+    assert re.fullmatch(r"step 4 of 4: reconstruction [\d.e+]+, kl [\d.e-]+\n", done.stderr)
+    assert unweave.load(folder).spec == spec
+    assert "dsprites17" in (folder / "card.md").read_text()
+    with Image.open(folder / "pictures" / "traversals.gif") as moving:
+        assert getattr(moving, "n_frames", 1) > 10
+
+    times = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    again = run("beta_vae", "--beta", "2", "--seed", "3", *QUICK, cwd=tmp_path)
+    assert again.returncode == 0
+    assert again.stderr == ""
+    assert "1 already done: nothing is trained twice." in again.stdout
+    assert again.stdout.splitlines()[2:] == lines[1:]
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == times
+
+
+def test_seeds_and_sweeps_make_several_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = ["--out", str(tmp_path), "--no-pictures"]
+    here("beta_vae", "--seeds", "0-1", "--sweep", "beta=1,8", *QUICK, *out)
+    found = {(r.spec.method, r.spec.seed) for r in map(unweave.load, tmp_path.iterdir())}
+    assert found == {(BetaVAE(beta), seed) for beta in (1.0, 8.0) for seed in (0, 1)}
+    assert "4 runs of beta_vae" in capsys.readouterr().out
+    assert files(tmp_path / folder_name(RunSpec(BetaVAE(8.0), steps=4, batch=4))) == [
+        name for name in FILES if not name.startswith("pictures")
+    ]
+    here("beta_vae", "--seeds", "0-2", *QUICK, *out, "--beta", "8")
+    assert "3 runs of beta_vae on dsprites, 4 steps" in (said := capsys.readouterr().out)
+    assert "2 already done" in said
+    assert len(list(tmp_path.iterdir())) == 5
+
+
+def test_a_signal_saves_says_how_to_go_on_and_ends_with_130(tmp_path: Path) -> None:
+    arguments = ["vae", "--steps", "100000", "--batch", "4", "--log-every", "1", "--device", "cpu"]
+    with subprocess.Popen(
+        command(*arguments), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("step 1 of 100,000:")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert re.fullmatch(
+        r"stopped by signal 2 after step \d+: run the same command again to go on\.\n", errors
+    )
+    [folder] = (tmp_path / "runs").iterdir()
+    [checkpoint] = folder.glob("checkpoint-*.safetensors")
+    step = int(checkpoint.stem.partition("-")[2])
+    assert json.loads((folder / "log.jsonl").read_text().splitlines()[-1])["step"] == step
+
+
+def options(**given: Any) -> Options:
+    return Options(**given)
+
+
+def test_presets_and_options_give_specs() -> None:
+    [study] = specs_of(VAE, {}, options())
+    assert study == RunSpec(VAE())
+    [quick] = specs_of(BetaVAE, {"beta": 2.0}, options(preset="quick", seed=5, batch=32))
+    assert quick == RunSpec(
+        BetaVAE(2.0), seed=5, steps=4000, batch=32, architecture="table2", learning_rate=5e-4
+    )
+    [own] = specs_of(VAE, {}, options(preset="quick", steps=7, learning_rate=1e-3, data="rooms"))
+    assert (own.steps, own.learning_rate, own.data) == (7, 1e-3, "rooms")
+
+
+def test_sweeps_and_seeds_are_a_grid_without_repeats() -> None:
+    specs = specs_of(
+        BetaTCVAE, {"estimator": "stratified"}, options(sweep=["beta=1,2,2.0", "alpha=0,1"], seeds="0-1,4,1")
+    )
+    expected = {
+        RunSpec(BetaTCVAE(beta=beta, alpha=alpha, estimator="stratified"), seed=seed)
+        for beta in (1.0, 2.0)
+        for alpha in (0.0, 1.0)
+        for seed in (0, 1, 4)
+    }
+    assert len(specs) == len(expected)
+    assert set(specs) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "message"),
+    [
+        (VAE, {"preset": "quik"}, 'there is no preset "quik". Did you mean "quick"?'),
+        (VAE, {"seed": 1, "seeds": "0-3"}, "give either --seed or --seeds, not both."),
+        (VAE, {"seeds": "3-1"}, 'the range of seeds "3-1" is empty; write the smaller number first.'),
+        (VAE, {"seeds": "a"}, 'seeds are whole numbers and ranges, as in 0-7 or 1,3,5; got "a".'),
+        (VAE, {"seeds": ""}, "seeds are whole numbers and ranges"),
+        (VAE, {"seeds": "-1"}, "seeds are whole numbers and ranges"),
+        (VAE, {"seed": -1}, "seed must be a whole number >= 0; got -1."),
+        (VAE, {"sweep": ["beta=1,2"]}, 'vae has no setting "beta". It has none.'),
+        (BetaVAE, {"sweep": ["bta=1,2"]}, 'beta_vae has no setting "bta". Did you mean "beta"?'),
+        (BetaVAE, {"sweep": ["beta"]}, 'a sweep is a setting and its values, as in beta=1,2,4; got "beta".'),
+        (BetaVAE, {"sweep": ["beta=1,x"]}, "a sweep is a setting and its values"),
+        (BetaVAE, {"sweep": ["beta=1,-2"]}, "beta of beta_vae must be a number >= 0; got -2.0."),
+        (BetaVAE, {"sweep": ["beta=1", "beta=2"]}, "--sweep beta was given twice."),
+        (
+            FactorVAE,
+            {"sweep": ["second-batch=1"]},
+            "second_batch of factor_vae must be True or False; got 1.0.",
+        ),
+    ],
+)
+def test_bad_grids_are_refused(kind: Any, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnweaveError) as caught:
+        specs_of(kind, {}, options(**given))
+    assert str(caught.value).startswith(message)
+
+
+BAD = [
+    (["beta_va"], 'Unknown command "beta_va". Did you mean "beta_vae"?'),
+    (["beta_vae", "--bta", "3"], "Unknown option: --bta. Did you mean --beta?"),
+    (["beta_vae", "--beta", "-1"], "beta of beta_vae must be a number >= 0; got -1.0."),
+    (["beta_vae", "--beta", "x"], 'Invalid value for --beta: unable to convert "x" into float.'),
+    (["vae", "--steps", "0"], "steps must be a whole number >= 1; got 0."),
+    (["vae", "--latents", "0"], "latents must be a whole number >= 1; got 0."),
+    (["vae", "--log-every", "0"], "log_every must be a whole number >= 1; got 0."),
+    (["vae", "--checkpoint-every", "-5"], "checkpoint_every must be a whole number >= 1; got -5."),
+    (["vae", "--architecture", "tabel2"], 'Invalid value "tabel2" for --architecture.'),
+    (["vae", "--data", "dsprits"], 'there is no data set "dsprits". Did you mean "dsprites"?'),
+    (["vae", "--data", "shapes3d"], "Run `unweave data fetch shapes3d`"),
+    (["vae", "--device", "gpu"], 'there is no device "gpu". Use auto, cpu, cuda or cuda:1.'),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
+def test_bad_input_is_refused_before_anything_is_written(
+    arguments: list[str], message: str, tmp_path: Path
+) -> None:
+    # main() makes one line and exit status 2 of these two.
+    with pytest.raises((UnweaveError, CycloptsError), match=re.escape(message)) as caught:
+        here(*arguments, *([] if "--bta" in arguments else ["--out", str(tmp_path / "runs")]))
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_gpu_that_is_not_here(tmp_path: Path) -> None:
+    done = run("vae", "--device", "cuda", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == "unweave: a GPU was asked for, and torch finds none here. Use --device cpu.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_and_checkpoints_that_are_not_of_the_run(tmp_path: Path) -> None:
+    arguments = ["vae", *QUICK, "--no-pictures", "--out", str(tmp_path)]
+    folder = tmp_path / folder_name(RunSpec(VAE(), steps=4, batch=4))
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("keep")
+    with pytest.raises(UnweaveError, match=r"has files that are not of a run\. Choose another folder"):
+        here(*arguments)
+    (folder / "thesis.txt").unlink()
+    (folder / "spec.json").write_text('{"name": "a package"}')
+    with pytest.raises(UnweaveError, match=r"spec\.json is not of a run"):
+        here(*arguments)
+    (folder / "spec.json").unlink()
+    here(*arguments)
+    whole = (folder / "weights.safetensors").read_bytes()
+    for name in ("result.json", "weights.safetensors"):
+        (folder / name).unlink()
+    (folder / "checkpoint-2.safetensors").write_bytes(b"garbage")
+    with pytest.raises(
+        UnweaveError, match=r"checkpoint-2\.safetensors: .* Delete this file and run the same"
+    ):
+        here(*arguments)
+    (folder / "checkpoint-2.safetensors").write_bytes(whole)  # tensors, but not those of a checkpoint
+    with pytest.raises(UnweaveError, match=r"cannot go on from step 2 .* Delete that checkpoint"):
+        here(*arguments)
+    (folder / "checkpoint-2.safetensors").unlink()
+    here(*arguments)
+    assert (folder / "weights.safetensors").read_bytes() == whole
+
+
+def test_tensorboard_is_told_of_each_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[tuple[str, str, float, int]] = []
+
+    class Writer:
+        def __init__(self, folder: str, purge_step: int) -> None:
+            self.folder = folder
+            assert purge_step == 10
+
+        def __enter__(self) -> "Writer":
+            return self
+
+        def __exit__(self, *_arguments: object) -> None:
+            written.append((self.folder, "closed", 0.0, 0))
+
+        def add_scalar(self, name: str, value: float, step: int) -> None:
+            written.append((self.folder, name, value, step))
+
+    module = types.ModuleType("torch.utils.tensorboard")
+    module.SummaryWriter = Writer  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
+    told: list[Report] = []
+    with ExitStack() as stack:
+        tell = _tensorboard(told.append, {"a": tmp_path / "a", "b": tmp_path / "b"}, stack)
+        tell(Report(10, 20, ("a", "b"), ({"kl": 1.0}, {"kl": 2.0}), 0.0))
+        tell(Report(20, 20, ("b",), ({"kl": 3.0},), 0.0))
+    a, b = str(tmp_path / "a" / "tensorboard"), str(tmp_path / "b" / "tensorboard")
+    assert written[:3] == [(a, "kl", 1.0, 10), (b, "kl", 2.0, 10), (b, "kl", 3.0, 20)]
+    assert {folder for folder, name, *_ in written[3:] if name == "closed"} == {a, b}
+    assert [report.step for report in told] == [10, 20]
+
+
+def test_tensorboard_that_is_not_installed_is_said_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(UnweaveError, match=r"pip install unweave\[tensorboard\]"):
+        here("vae", "--tensorboard", *QUICK, "--out", str(tmp_path / "runs"))
+    assert not (tmp_path / "runs").exists()
