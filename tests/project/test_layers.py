@@ -23,7 +23,7 @@ LAYERS = [
     {"pictures"},
     {"gallery"},
     {"report", "explore"},
-    {"train_command"},
+    {"train_command", "metrics_command"},
     {"cli"},
 ]
 WITHOUT_TORCH = {"errors", "places", "locks", "data", "metrics", "pictures"}

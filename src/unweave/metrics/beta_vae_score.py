@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unweave.errors import UnweaveError
 from unweave.metrics.linear import decisions, logistic_one_vs_rest
 from unweave.metrics.representation import Representation, check_count, parts
 from unweave.streams import Stream
@@ -71,11 +72,15 @@ def _points(
         other = rows.child("factors", "other").integers(count * batch, sizes)
         column = np.repeat(shared[first : first + count], batch)[:, None]
         np.put_along_axis(other, column, np.take_along_axis(one, column, axis=1), axis=1)
-        distance = representation.codes(one, rows.child("codes", "one"))
-        distance -= representation.codes(other, rows.child("codes", "other"))
-        np.abs(distance, out=distance)
-        features.append(distance.reshape(count, batch, -1).mean(axis=1))
-    return np.concatenate(features), shared
+        with np.errstate(over="ignore"):
+            distance = representation.codes(one, rows.child("codes", "one"))
+            distance -= representation.codes(other, rows.child("codes", "other"))
+            np.abs(distance, out=distance)
+            features.append(distance.reshape(count, batch, -1).mean(axis=1))
+    found = np.concatenate(features)
+    if not np.isfinite(found).all():
+        raise UnweaveError("codes are too far apart: their differences are not finite. Rescale them.")
+    return found, shared
 
 
 def _accuracy(

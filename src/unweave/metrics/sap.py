@@ -82,6 +82,7 @@ def _at_least_two(codes: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _standardised(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     safe, exponents = scaled(columns, axis=0)
-    alive = np.ldexp(safe.std(axis=0, ddof=1), exponents) > LEAST_VARIANCE**0.5
+    with np.errstate(over="ignore"):  # infinite is alive
+        alive = np.ldexp(safe.std(axis=0, ddof=1), exponents) > LEAST_VARIANCE**0.5
     alive &= (columns != columns[0]).any(axis=0)
     return np.asarray((safe - safe.mean(axis=0)) / np.where(alive, safe.std(axis=0), 1.0) * alive)
