@@ -24,7 +24,7 @@ from unweave.spec import RunSpec
 from unweave.train_command import Options, _tensorboard, specs_of, train_app
 from unweave.training.trainer import Report
 
-QUICK = ["--steps", "4", "--batch", "4", "--device", "cpu"]
+QUICK = ["--steps", "4", "--batch", "4", "--device", "cpu", "--no-scores"]
 FILES = [
     "card.md",
     "log.jsonl",
@@ -131,10 +131,14 @@ def options(**given: Any) -> Options:
 def test_presets_and_options_give_specs() -> None:
     [study] = specs_of(VAE, {}, options())
     assert study == RunSpec(VAE())
-    [quick] = specs_of(BetaVAE, {"beta": 2.0}, options(preset="quick", seed=5, batch=32))
+    [factor] = specs_of(FactorVAE, {}, options())
+    assert factor == RunSpec(FactorVAE(), steps=150_000)
+    [quick] = specs_of(BetaVAE, {}, options(preset="quick", seed=5))
     assert quick == RunSpec(
-        BetaVAE(2.0), seed=5, steps=4000, batch=32, architecture="table2", learning_rate=5e-4
+        BetaVAE(16.0), seed=5, steps=3000, batch=32, learning_rate=1e-3, schedule="linear"
     )
+    [given] = specs_of(BetaVAE, {"beta": 2.0}, options(preset="quick"))
+    assert given.method == BetaVAE(2.0)
     [own] = specs_of(VAE, {}, options(preset="quick", steps=7, learning_rate=1e-3, data="rooms"))
     assert (own.steps, own.learning_rate, own.data) == (7, 1e-3, "rooms")
 
