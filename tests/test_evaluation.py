@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from training.tiny import TINY
 
 import unweave
+from training.tiny import TINY
 from unweave import evaluation
 from unweave.errors import UnweaveError
 from unweave.metrics import mig
