@@ -283,62 +283,40 @@ def masked_sum(values: Tensor, mask: Tensor | None) -> Tensor:
 
 
 class _Convolution(torch.autograd.Function):
+    """A convolution of stride 2, or, if `up`, a transposed one: each is the other's gradient."""
+
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, padding: int, relu: bool, tf32: bool
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, padding: int, relu: bool, tf32: bool, up: bool
     ) -> Tensor:
-        w = weight.permute(0, 3, 4, 2, 1).to(x.dtype).contiguous()
-        y = correlate(x, w, bias, None, padding, relu, tf32, transposed=False)
+        w = weight.permute((0, 3, 4, 1, 2) if up else (0, 3, 4, 2, 1)).to(x.dtype).contiguous()
+        y = (spread if up else correlate)(x, w, bias, None, padding, relu, tf32, transposed=False)
         ctx.save_for_backward(x, w, y if relu else None)
-        ctx.padding, ctx.tf32 = padding, tf32
+        ctx.padding, ctx.tf32, ctx.up = padding, tf32, up
         return y
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, w, y = ctx.saved_tensors
-        g = gradients[0].contiguous()
-        to_x = (
-            spread(g, w, None, y, ctx.padding, False, ctx.tf32, transposed=True)
-            if ctx.needs_input_grad[0]
-            else None
-        )
-        to_w = tap_products(x, g, None, y, w.shape[1], ctx.padding, ctx.tf32).permute(0, 4, 3, 1, 2)
-        return to_x, to_w, masked_sum(g, y), None, None, None
-
-
-class _TransposedConvolution(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, padding: int, relu: bool, tf32: bool
-    ) -> Tensor:
-        w = weight.permute(0, 3, 4, 1, 2).to(x.dtype).contiguous()
-        y = spread(x, w, bias, None, padding, relu, tf32, transposed=False)
-        ctx.save_for_backward(x, w, y if relu else None)
-        ctx.padding, ctx.tf32 = padding, tf32
-        return y
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        x, w, y = ctx.saved_tensors
-        g = gradients[0].contiguous()
-        to_x = (
-            correlate(g, w, None, y, ctx.padding, False, ctx.tf32, transposed=True)
-            if ctx.needs_input_grad[0]
-            else None
-        )
-        to_w = tap_products(g, x, y, None, w.shape[1], ctx.padding, ctx.tf32).permute(0, 4, 3, 1, 2)
-        return to_x, to_w, masked_sum(g, y), None, None, None
+        g, to_x = gradients[0].contiguous(), None
+        if ctx.needs_input_grad[0]:
+            back = correlate if ctx.up else spread
+            to_x = back(g, w, None, y, ctx.padding, False, ctx.tf32, transposed=True)
+        big, small, big_mask, small_mask = (g, x, y, None) if ctx.up else (x, g, None, y)
+        products = tap_products(big, small, big_mask, small_mask, w.shape[1], ctx.padding, ctx.tf32)
+        to_w = products.permute(0, 4, 3, 1, 2)
+        return to_x, to_w, masked_sum(g, y), None, None, None, None
 
 
 def conv2d(x: Tensor, weight: Tensor, bias: Tensor, padding: int, relu: bool, tf32: bool) -> Tensor:
     """(P, B, I, H, W) -> (P, B, O, H/2, W/2), both channels-last in memory; weight (P, O, I, k, k)."""
-    y = _Convolution.apply(x.permute(0, 1, 3, 4, 2).contiguous(), weight, bias, padding, relu, tf32)
+    y = _Convolution.apply(x.permute(0, 1, 3, 4, 2).contiguous(), weight, bias, padding, relu, tf32, False)
     return y.permute(0, 1, 4, 2, 3)
 
 
 def conv_transpose2d(x: Tensor, weight: Tensor, bias: Tensor, padding: int, relu: bool, tf32: bool) -> Tensor:
     """(P, B, I, H, W) -> (P, B, O, 2H, 2W), both channels-last in memory; weight (P, I, O, k, k)."""
-    y = _TransposedConvolution.apply(x.permute(0, 1, 3, 4, 2).contiguous(), weight, bias, padding, relu, tf32)
+    y = _Convolution.apply(x.permute(0, 1, 3, 4, 2).contiguous(), weight, bias, padding, relu, tf32, True)
     return y.permute(0, 1, 4, 2, 3)
 
 

@@ -18,6 +18,7 @@ and more. Dense layers are one batched product: 0.98 for the loop and 0.77 here 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -41,7 +42,7 @@ LEAKY_SLOPE = 0.2  # TensorFlow's default, which the published discriminators ha
 STRIDE = 2
 
 
-class Layer(nn.Module):
+class Layer(nn.Module, ABC):
     """A layer in each of P runs: `weight` (P, ...) and `bias` (P, outputs), float32."""
 
     def __init__(self, weight: Tensor, outputs: int, activation: Activation) -> None:
@@ -51,9 +52,9 @@ class Layer(nn.Module):
         self.activation: Activation = activation
         self.precision: Precision = "float32"
 
+    @abstractmethod
     def compute(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """What the layer does, with the weights of all runs or of some."""
-        raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
         """(P, B, ...) -> (P, B, ...), all runs."""
