@@ -6,7 +6,8 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src"
 
 GENERATORS = re.compile(
-    r"np\.random|numpy\.random|default_rng|RandomState|^import random|^from random|torch\.manual_seed|torch\.Generator"
+    r"np\.random|numpy\.random|default_rng|RandomState|^import random|^from random"
+    r"|torch\.manual_seed|torch\.Generator"
     r"|torch\.(rand|bernoulli|multinomial|normal\()|\.(normal|uniform|random|bernoulli|exponential|cauchy)_\("
     r"|dropout",
     re.MULTILINE,
