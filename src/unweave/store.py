@@ -87,7 +87,9 @@ class RunFolder:
         return read_tensors(self.path / f"checkpoint-{step}.safetensors")
 
     def drop_checkpoints(self, keep: int | None = None) -> None:
-        """Remove all checkpoints but one."""
+        """Remove all checkpoints but one, and what a killed process has left of its writing."""
+        for left_over in self.path.glob(".*.part"):
+            left_over.unlink(missing_ok=True)
         for step in self.checkpoints():
             if step != keep:
                 (self.path / f"checkpoint-{step}.safetensors").unlink(missing_ok=True)
