@@ -495,6 +495,7 @@ def test_an_archive_that_points_outside_is_refused(
         (archive({"data/list.txt": b""}), r'cars.tar.gz has no member "cars/\*.mat"'),
         (archive({"a/cars/x.mat": b"1", "b/cars/x.mat": b"2"}), r'has two members "x.mat"'),
     ],
+    ids=["no archive", "cut short", "nothing wanted", "one name twice"],  # the bytes hold the time of day
 )
 def test_an_archive_that_cannot_be_unpacked(site: Site, folder: Path, content: bytes, message: str) -> None:
     with pytest.raises(UnweaveError, match=message):
