@@ -86,7 +86,11 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=0, help="steps a measurement; 0: as many as make sense")
     options = parser.parse_args()
     device = torch.device(options.device)
-    chip = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
+    chip = (
+        torch.cuda.get_device_name(device)
+        if device.type == "cuda"
+        else platform.processor() or platform.machine()
+    )
     print(f"{chip}, torch {torch.__version__}, {torch.get_num_threads()} CPU threads")
     plain = rate(plain_step(device), options.steps or (200 if device.type == "cuda" else 20), device)
     print(f"{'plain PyTorch loop, float32':34s} {plain:10,.1f} model-steps/s   1.0 x")
