@@ -49,12 +49,8 @@ def labelled_sheet(title: str, rows: Sequence[tuple[str, Images]]) -> Image.Imag
 
 def moving_sheet(title: str, rows: Sequence[tuple[str, Images]]) -> list[Image.Image]:
     """One frame for each column: each row shows one image at a time, side by side with the others."""
-    frames = []
-    for column in range(len(rows[0][1])):
-        tiles = np.stack([images[column] for _, images in rows])
-        names = "   ".join(label.splitlines()[0] for label, _ in rows)
-        frames.append(_lay_out(title, [names], [tiles], margin=2 * GAP))
-    return frames
+    columns = np.stack([images for _, images in rows], axis=1)  # (columns, rows, c, h, w)
+    return [_lay_out(title, [""], [tiles], margin=2 * GAP) for tiles in columns]
 
 
 def save(picture: Image.Image | Sequence[Image.Image], path: Path) -> None:
@@ -100,8 +96,7 @@ def _lay_out(title: str, labels: list[str], rows: list[Images], margin: int = MA
     draw.text((2 * GAP, 2 * GAP), title, INK, ImageFont.load_default(20))
     for r, (label, row) in enumerate(zip(labels, rows, strict=True)):
         top = TITLE + r * (height + GAP)
-        if margin == MARGIN:
-            draw.multiline_text((2 * GAP, top + height // 3), label, INK, ImageFont.load_default(14))
+        draw.multiline_text((2 * GAP, top + height // 3), label, INK, ImageFont.load_default(14))
         for c, image in enumerate(to_rgb(row)):
             tile = Image.fromarray(image).resize((width, height), Image.Resampling.NEAREST)
             sheet.paste(tile, (margin + c * (width + GAP), top))
