@@ -9,23 +9,39 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unweave import data, methods
+    from unweave import data, methods, metrics
+    from unweave.evaluation import Scores, evaluate
     from unweave.run import Run, load, train
     from unweave.spec import RunSpec
     from unweave.streams import Stream
 
 __version__ = "0.1.0"
 
-__all__ = ["Run", "RunSpec", "Stream", "__version__", "data", "load", "methods", "train"]
+__all__ = [
+    "Run",
+    "RunSpec",
+    "Scores",
+    "Stream",
+    "__version__",
+    "data",
+    "evaluate",
+    "load",
+    "methods",
+    "metrics",
+    "train",
+]
 
 # Public name -> the module that has it; a module's own name stands for the module.
 _WHERE = {
     "Run": "unweave.run",
     "RunSpec": "unweave.spec",
+    "Scores": "unweave.evaluation",
     "Stream": "unweave.streams",
     "data": "unweave.data",
+    "evaluate": "unweave.evaluation",
     "load": "unweave.run",
     "methods": "unweave.methods",
+    "metrics": "unweave.metrics",
     "train": "unweave.run",
 }
 

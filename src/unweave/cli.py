@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -190,6 +190,81 @@ def train(*tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=Tru
     from unweave.train_command import train_app
 
     train_app()(tokens, exit_on_error=False, print_error=False)
+
+
+@app.command(name="evaluate")
+def evaluate_codes(
+    *subjects: Path,
+    metrics: str = "headline",
+    representation: Literal["mean", "sampled", "both"] = "mean",
+    repeats: int = 0,
+    seed: int = 0,
+    points: tuple[int, int] = (10_000, 5_000),
+    keep_codes: bool = False,
+    json: Path | None = None,
+    plot: Path | None = None,
+    device: str = "auto",
+    data_root: Path | None = None,
+) -> None:
+    """Measure runs, or codes in a file: `unweave evaluate RUN`, `unweave evaluate codes.npz`.
+
+    Scores of a run are kept in its folder, and what is there is not measured again.
+
+    Parameters
+    ----------
+    subjects
+        Folders of runs, folders of such folders, or .npz files with codes (n, d) and factors (n, k).
+    metrics
+        Names with commas between them, or quick, headline, study or all. See `unweave metrics list`.
+    representation
+        Codes are the means of q(z|x), or drawn from it.
+    repeats
+        Measure so many times more on other points, for intervals.
+    seed
+        Seed of the points and of everything else that is random.
+    points
+        How many points to train and to test on.
+    keep_codes
+        Keep the codes of the whole grid in the run's folder.
+    json
+        Write the scores into this file too.
+    plot
+        Draw the factor-latent matrices into this file.
+    device
+        Where runs encode: auto, cpu, cuda or cuda:1.
+    data_root
+        Folder of the official files of data sets.
+    """
+    from unweave.evaluate_command import evaluate_file, evaluate_folder, runs_and_files, show, write
+    from unweave.evaluation.evaluate import Effort
+    from unweave.metrics.table import metrics_named
+
+    if not subjects:
+        raise UnweaveError("name what to evaluate: the folder of a run, or a file codes.npz.")
+    metrics_named(metrics)  # a wrong name is told before anything takes time
+    kinds = ("mean", "sampled") if representation == "both" else (representation,)
+    effort = Effort(points, repeats, seed)
+    found = []
+    for path in runs_and_files(subjects):
+        with _progress(f"evaluating {path.name}") as progress:
+            if path.is_dir():
+                records = evaluate_folder(
+                    path, metrics, kinds, effort, device, data_root, keep_codes, progress
+                )
+            else:
+                records = evaluate_file(path, metrics, kinds, effort, progress)
+        show(path, records)
+        if path.is_dir():
+            print(f"-> {path / 'scores.json'}")
+        found += records
+    if json is not None:
+        write(found, json)
+        print(f"-> {json}")
+    if plot is not None:
+        for i, record in enumerate(found):
+            target = plot if len(found) == 1 else plot.with_stem(f"{plot.stem}-{i}")
+            record.plot(target)
+            print(f"-> {target}")
 
 
 @app.command(help_flags=[])

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from cyclopts import App
 
 from unweave.metrics.examples import MEANING, TEST, TRAIN, stored_scores
-from unweave.metrics.table import METRICS, Change, Metric, metric_named
+from unweave.metrics.metric import Change, Metric
+from unweave.metrics.table import METRICS, metric_named
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,6 +23,7 @@ NEEDS = {
     "codes+test": "codes and factors, and test data or a third of them",
     "representation": "a Representation: codes of any factors it asks for",
     "posterior": "means and log variances of q(z|x), and factors",
+    "likelihood": "a run: how likely images are, and means and log variances of q(z|x)",
     "unsupervised": "codes only",
 }
 CHANGES: dict[Change, str] = {
@@ -50,7 +52,7 @@ def list_metrics() -> None:
 
     table = Table("name", "range", "better", "needs", "protocol", box=None)
     for metric in METRICS:
-        table.add_row(metric.name, range_of(metric), better(metric), metric.needs, escape(metric.protocol))
+        table.add_row(metric.name, range_of(metric), better(metric), metric.needs, escape(metric.protocol()))
     _console().print(table)
 
 
@@ -113,7 +115,7 @@ def _facts(metric: Metric) -> str:
             "function",
             f"`unweave.metrics.{metric.function.__name__}`" + (f" with `{options}`" if options else ""),
         ),
-        ("protocol", f"`{metric.protocol}`"),
+        ("protocol", f"`{metric.protocol()}`"),
         ("needs", NEEDS[metric.needs]),
         ("range", f"{range_of(metric)}, {better(metric)} is better"),
         ("unchanged by", ", ".join(CHANGES[change] for change in CHANGES if change in metric.unchanged_by)),

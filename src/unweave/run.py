@@ -18,6 +18,7 @@ from unweave.data import load as load_data
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.methods.method import Method
 from unweave.nn.gaussian import Gaussian
+from unweave.nn.likelihood import reconstruction_loss
 from unweave.nn.networks import Decoder, Encoder
 from unweave.spec import RunSpec
 from unweave.store import RunFolder
@@ -44,9 +45,13 @@ class Run:
     """
 
     def __init__(
-        self, folder: RunFolder, device: str | torch.device = "cpu", data: Data | None = None
+        self,
+        folder: RunFolder,
+        device: str | torch.device = "cpu",
+        data: Data | None = None,
+        data_root: str | Path | None = None,
     ) -> None:
-        self.folder, self.spec, self._data = folder, folder.spec, data
+        self.folder, self.spec, self._data, self._data_root = folder, folder.spec, data, data_root
         self.device = pick_device(str(device))
         weights = folder.weights()
         self.shape: tuple[int, int, int] = tuple(folder.origin["image_shape"])
@@ -96,7 +101,7 @@ class Run:
                 f'the run was trained on data that was given as an object, "{name}" ({source}), which cannot '
                 "be opened by its name. Make the object again and use that."
             )
-        found = load_data(name)
+        found = load_data(name, self._data_root)
         if (found.source, found.drawn) != (source, drawn):
             raise UnweaveError(
                 f"the run was trained on another {name} ({source}; drawn {drawn}) than the one that is here "
@@ -127,6 +132,13 @@ class Run:
         """What is left of images after encoding and decoding, (n, c, h, w) in [0, 1]."""
         return self.decode(self.encode(images))
 
+    def losses(self, images: Array, codes: Array) -> Array:
+        """How badly codes explain images, -log p(x|z), (n,)."""
+        targets, logits = self._images(images), self._logits(codes)
+        parts = zip(logits.split(CHUNK), targets.split(CHUNK), strict=True)
+        each = [reconstruction_loss(a[:, None], b[:, None], self.spec.likelihood) for a, b in parts]
+        return _like(images, torch.cat(each))
+
     def sample(self, n: int, seed: int | Stream = 0) -> NDArray[np.float32]:
         """Images of n codes drawn from the prior."""
         codes = Stream.of(seed).child("prior").normal(n, self.spec.latents)
@@ -153,9 +165,9 @@ class Run:
         return scaled
 
 
-def load(path: str | Path, device: str | torch.device = "cpu") -> Run:
-    """Open the folder of a finished run."""
-    return Run(RunFolder(Path(path).expanduser()), device)
+def load(path: str | Path, device: str | torch.device = "cpu", data_root: str | Path | None = None) -> Run:
+    """Open the folder of a finished run; `data_root` is the folder of the official files of data sets."""
+    return Run(RunFolder(Path(path).expanduser()), device, data_root=data_root)
 
 
 def _tensor(given: NDArray[Any] | Tensor, what: str) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +16,7 @@ from cyclopts import App, Parameter
 
 from unweave.data.catalogue import load as load_data
 from unweave.errors import UnweaveError, did_you_mean
-from unweave.evaluation import score
+from unweave.evaluation.kept import evaluate_run
 from unweave.gallery import draw_missing_pictures
 from unweave.methods import METHODS, settings_of, summary
 from unweave.methods.method import Method, numeric_settings
@@ -27,7 +26,7 @@ from unweave.nn.networks import Architecture
 from unweave.nn.schedule import Schedule
 from unweave.run import Run, folder_name
 from unweave.spec import RunSpec, method_with
-from unweave.store import RunFolder, write_json
+from unweave.store import RunFolder
 from unweave.training.trainer import Plan, Report, Stopped, Tell, pick_device, train_runs
 
 
@@ -218,17 +217,9 @@ def _train(specs: Sequence[RunSpec], options: Options) -> None:
         if options.pictures and run.result["outcome"] == "finished":
             draw_missing_pictures(run)
         if options.scores and run.result["outcome"] == "finished":
-            print("  " + ", ".join(f"{name} {value:.3f}" for name, value in _scores(run).items()))
+            [scores] = evaluate_run(run, "quick")
+            print("  " + ", ".join(f"{name} {value:.3f}" for name, value in scores.items()))
         print(f"-> {folder.path}")
-
-
-def _scores(run: Run) -> dict[str, float]:
-    """The scores of a run, kept in its folder."""
-    path = run.path / "scores.json"
-    if not path.exists():
-        write_json(path, score(run))
-    scores: dict[str, float] = json.loads(path.read_text())
-    return scores
 
 
 def _announce(specs: Sequence[RunSpec], folders: Sequence[Path], out: Path) -> None:

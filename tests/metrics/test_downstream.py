@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegressionCV  # type: ignore[import-untyped]
 from sklearn.model_selection import KFold  # type: ignore[import-untyped]
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from unweave.errors import UnweaveError
 from unweave.metrics.downstream import Downstream, Predictor, downstream, statistical_efficiency
@@ -54,6 +54,22 @@ def test_equally_good_penalties_give_the_smallest() -> None:
     model = fit_logistic_cv(np.zeros_like(codes), factors[:, 0])
     assert (model.penalties == PENALTIES[0]).all()
     assert (model.predict(codes) == np.bincount(factors[:, 0]).argmax()).all()
+
+
+def test_middle_values_of_an_ordered_factor_get_the_smallest_penalty() -> None:
+    # No line tells them from the rest, so "no" is the best answer at every C. Hence more points can do harm.
+    factors = np.arange(700) % 7
+    codes = Stream.of(3).normal(700, 3) * 0.01
+    codes[:, 0] += (factors - 3) / 2
+    model = fit_logistic_cv(codes, factors)
+    assert (model.penalties[1:-1] == PENALTIES[0]).all()
+    assert (model.penalties[[0, -1]] > PENALTIES[0]).all()
+    for value in (0, 1, 3):
+        with threadpool_limits(1):
+            theirs = LogisticRegressionCV(
+                Cs=10, cv=KFold(5), scoring="accuracy", l1_ratios=(0.0,), use_legacy_attributes=False,
+            ).fit(codes, factors == value)  # fmt: skip
+        assert model.penalties[value] == pytest.approx(theirs.C_)
 
 
 def test_logistic_regression_of_separable_and_huge_codes() -> None:

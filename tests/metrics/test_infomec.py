@@ -86,6 +86,19 @@ def test_a_perfect_code_and_noise() -> None:
     assert nothing.information.max() < 0.02
 
 
+def test_noise_has_little_information_but_it_is_uneven() -> None:
+    score = infomec(noise(3000, 10), drawn([3, 6, 40, 32, 32], 3000))
+    assert score.information.max() < 0.02
+    assert 0.35 < score.modularity < 0.7
+    assert 0.15 < score.compactness < 0.45
+
+
+def test_explicitness_of_classes_that_can_be_separated() -> None:
+    # There is no optimum, and the loss goes to 0: no value of a factor is doubted.
+    factors = drawn([32], 1000)
+    assert infomec(factors + 0.01 * noise(1000, 1), factors).explicitness == pytest.approx(1, abs=1e-3)
+
+
 def test_one_factor_and_one_code() -> None:
     score = infomec(CODES[:, :1], FACTORS[:, :1])
     assert score.modularity == score.compactness == 1

@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from metrics.grids import grid, noise
 from unweave.errors import UnweaveError
+from unweave.metrics import beta_vae_score, factor_vae_score
 from unweave.metrics.representation import Representation, check_count, parts
 from unweave.streams import Stream
 
@@ -101,3 +103,31 @@ def test_parts_cover_all_points_once(points: int, batch: int) -> None:
         assert count >= 1
         after = first + count
     assert after == min(points, 100 * max(1, (1 << 18) // batch))
+
+
+def test_rows_stand_in_for_chosen_points() -> None:
+    """Of a full grid whose rows all are known, matching rows give the scores that look-ups give."""
+    factors = grid(5, 6, repeats=40)
+    codes = factors + 0.3 * noise(len(factors), 2)
+    rows = Representation.from_rows(codes, factors + 7)  # values are numbered in their order
+    assert rows.sizes == (5, 6)
+    values, held = np.array([4, 0, 3]), np.array([0, 1, 1])
+    asked = np.array([[4, 9], [9, 0], [9, 3]])
+    for seed in range(20):
+        found = rows.codes(asked, seed, held)
+        matches = [factors[(codes == row).all(axis=1)][0] for row in found]
+        assert [match[j] for match, j in zip(matches, held, strict=True)] == list(values)
+    table = Representation(lambda f, stream: f + 0.3 * stream.normal(len(f), 2), (5, 6))
+    by_rows = factor_vae_score(rows, train=600, test=600, seed=1)
+    by_table = factor_vae_score(table, train=600, test=600)
+    assert by_rows.eval_accuracy == pytest.approx(by_table.eval_accuracy, abs=0.03)
+    assert beta_vae_score(rows, train=200, test=200).eval_accuracy > 0.95
+
+
+def test_rows_that_share_nothing_are_refused() -> None:
+    factors = np.stack([np.arange(30), np.arange(30) % 2], axis=1)
+    with pytest.raises(UnweaveError, match="hold factor 0 fixed, at least half of the rows must share"):
+        Representation.from_rows(factors, factors)
+    known = Representation.from_rows(factors[:, 1:], factors[:, 1:])
+    with pytest.raises(UnweaveError, match="known for some points only"):
+        known.codes(factors[:, 1:], 0)

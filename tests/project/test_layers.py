@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 # A module may import from its own layer's package and from the layers above it in this list.
 LAYERS = [
     {"errors"},
-    {"places", "locks", "streams"},
+    {"places", "locks", "streams", "results"},
     {"data", "metrics", "nn"},
     {"methods"},
     {"spec"},
@@ -23,10 +23,10 @@ LAYERS = [
     {"pictures"},
     {"gallery"},
     {"report", "explore"},
-    {"train_command", "metrics_command"},
+    {"train_command", "metrics_command", "evaluate_command"},
     {"cli"},
 ]
-WITHOUT_TORCH = {"errors", "places", "locks", "data", "metrics", "pictures"}
+WITHOUT_TORCH = {"errors", "places", "locks", "results", "data", "metrics", "pictures", "report"}
 
 
 def part_of(module: str) -> str:

@@ -12,8 +12,10 @@ the function's.
 
 from unweave.metrics.beta_vae_score import BetaVAEScore, beta_vae_score
 from unweave.metrics.dci import DCI, dci
+from unweave.metrics.dci_es import DCIES, dci_es
 from unweave.metrics.dcimig import dcimig
 from unweave.metrics.downstream import Downstream, downstream, statistical_efficiency
+from unweave.metrics.elbo import ELBO, elbo
 from unweave.metrics.explicitness import Explicitness, explicitness
 from unweave.metrics.factor_vae_score import FactorVAEScore, factor_vae_score
 from unweave.metrics.infomec import InfoMEC, infomec
@@ -21,13 +23,14 @@ from unweave.metrics.information import mutual_information
 from unweave.metrics.irs import irs
 from unweave.metrics.jemmig import jemmig
 from unweave.metrics.med import med
+from unweave.metrics.metric import Measured, Metric, compute, measure
 from unweave.metrics.mig import mig, mig_posterior
 from unweave.metrics.mig_sup import mig_sup
 from unweave.metrics.modularity import modularity
 from unweave.metrics.representation import Representation
 from unweave.metrics.sap import sap
 from unweave.metrics.selection import model_centrality, udr
-from unweave.metrics.table import METRICS, Metric, compute, metric_named
+from unweave.metrics.table import METRICS, SUITES, metric_named, metrics_named
 from unweave.metrics.total_correlation import (
     mean_pairwise_information,
     total_correlation,
@@ -36,27 +39,35 @@ from unweave.metrics.total_correlation import (
 
 __all__ = [
     "DCI",
+    "DCIES",
+    "ELBO",
     "METRICS",
+    "SUITES",
     "BetaVAEScore",
     "Downstream",
     "Explicitness",
     "FactorVAEScore",
     "InfoMEC",
+    "Measured",
     "Metric",
     "Representation",
     "beta_vae_score",
     "compute",
     "dci",
+    "dci_es",
     "dcimig",
     "downstream",
+    "elbo",
     "explicitness",
     "factor_vae_score",
     "infomec",
     "irs",
     "jemmig",
     "mean_pairwise_information",
+    "measure",
     "med",
     "metric_named",
+    "metrics_named",
     "mig",
     "mig_posterior",
     "mig_sup",

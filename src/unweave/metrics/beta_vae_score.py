@@ -70,11 +70,12 @@ def _points(
         rows = stream.skip(first * batch)
         one = rows.child("factors", "one").integers(count * batch, sizes)
         other = rows.child("factors", "other").integers(count * batch, sizes)
-        column = np.repeat(shared[first : first + count], batch)[:, None]
+        held = np.repeat(shared[first : first + count], batch)
+        column = held[:, None]
         np.put_along_axis(other, column, np.take_along_axis(one, column, axis=1), axis=1)
         with np.errstate(over="ignore"):
-            distance = representation.codes(one, rows.child("codes", "one"))
-            distance -= representation.codes(other, rows.child("codes", "other"))
+            distance = representation.codes(one, rows.child("codes", "one"), held)
+            distance -= representation.codes(other, rows.child("codes", "other"), held)
             np.abs(distance, out=distance)
             features.append(distance.reshape(count, batch, -1).mean(axis=1))
     found = np.concatenate(features)

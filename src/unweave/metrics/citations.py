@@ -99,3 +99,10 @@ WATANABE1960 = """@article{watanabe1960,
   pages = {66--82},
   year = {1960}
 }"""
+
+KINGMA2014 = """@inproceedings{kingma2014auto,
+  title={Auto-Encoding Variational {B}ayes},
+  author={Kingma, Diederik P. and Welling, Max},
+  booktitle={International Conference on Learning Representations},
+  year={2014}
+}"""

@@ -15,8 +15,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from unweave.metrics.metric import Metric, compute
 from unweave.metrics.representation import Representation
-from unweave.metrics.table import METRICS, Metric, compute
+from unweave.metrics.table import METRICS
 from unweave.streams import Stream
 
 Codes: TypeAlias = NDArray[np.float64]
@@ -68,7 +69,8 @@ def score_of_example(metric: Metric, example: str) -> dict[str, float]:
     test = representation.draw(TEST, seed=1)
     # A collapsed or dead code has the posterior of the prior, N(0, 1).
     log_var = np.where(codes.std(axis=0) < 0.1, 0.0, NARROW) * np.ones_like(codes)
-    return compute(metric, codes, factors, test=test, log_var=log_var, representation=representation)
+    given = {"test": test, "log_var": log_var, "losses": np.zeros(TRAIN), "representation": representation}
+    return compute(metric, codes, factors, **given)
 
 
 def stored_scores() -> dict[str, dict[str, float]]:

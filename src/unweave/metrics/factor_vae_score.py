@@ -104,7 +104,7 @@ def _votes(
         held = fixed[first : first + count]
         groups = factors.reshape(count, batch, len(sizes))
         groups[np.arange(count), :, held] = groups[np.arange(count), 0, held][:, None]
-        drawn = representation.codes(factors, rows.child("codes"))[:, codes.active]
+        drawn = representation.codes(factors, rows.child("codes"), np.repeat(held, batch))[:, codes.active]
         standardised = (np.ldexp(drawn, -codes.exponents) - codes.centre) / codes.deviation
         stillest = standardised.reshape(count, batch, -1).var(axis=1, ddof=1).argmin(axis=1)
         np.add.at(table, (held, stillest), 1)

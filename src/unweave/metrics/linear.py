@@ -109,7 +109,7 @@ def _logistic(rows: Floats, signs: Floats, penalty: Floats, c: float) -> Floats:
     return weights
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _squared_hinge(x, labels, gains, rests, penalty):  # type: ignore[no-untyped-def]
     """Damped Newton steps for each class; two unknowns, so the Hessian is solved by hand."""
     out = np.zeros((len(gains), 2))
@@ -141,7 +141,7 @@ def _squared_hinge(x, labels, gains, rests, penalty):  # type: ignore[no-untyped
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _hinge_sums(x, labels, k, gain, rest, penalty, w, b):  # type: ignore[no-untyped-def]
     """Loss, gradient and Hessian in (w, b); each side is summed before it is weighted."""
     # Rows: the rest, the class. Columns: sums of m^2, m x, m, x^2, x, 1 over points of slack m > 0.
@@ -170,7 +170,7 @@ def _hinge_sums(x, labels, k, gain, rest, penalty, w, b):  # type: ignore[no-unt
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _lasso(gram, target, alpha):  # type: ignore[no-untyped-def]
     d, e = target.shape
     out = np.zeros((d, e))

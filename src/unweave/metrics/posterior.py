@@ -70,7 +70,7 @@ def _mean_log_ratio(drawn, mean, scale, order, start, values):  # type: ignore[n
     return total_ratio / len(drawn)
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def _densities(z, mean, scale, weights, powers):  # type: ignore[no-untyped-def]
     """Fill weights with scale exp(-((z - mean) scale)^2 / 2), written so that the loop is vectorised."""
     half_log2_e = 0.5 / np.log(2.0)

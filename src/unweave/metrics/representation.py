@@ -2,7 +2,8 @@
 
 BetaVAE, FactorVAE and their kind hold factors fixed and look at what the codes do. They need a function,
 not a sample: `Representation`. For a deterministic encoder the codes of the whole grid are computed once
-and looked up for ever (`Representation.from_table`).
+and looked up for ever (`Representation.from_table`). Where only some points are known, matching ones stand
+in for those that a metric would ask for (`Representation.from_rows`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unweave.errors import UnweaveError
+from unweave.metrics.checks import check_codes_factors
 from unweave.streams import Stream
 
 # (n, k) factors and a stream, from whose row i a stochastic encoder draws for row i -> (n, d) codes.
@@ -23,6 +25,37 @@ Encode: TypeAlias = Callable[[NDArray[np.int64], Stream], ArrayLike]
 
 # Codes asked for in one call: large enough for any encoder, small enough for any memory.
 ROWS_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Points whose codes are known, and for each factor the rows in the order of its values."""
+
+    codes: NDArray[np.float64]  # (n, d)
+    factors: NDArray[np.int64]  # (n, k), numbered 0, 1, 2, ...
+    order: NDArray[np.int64]  # (k, n)
+    start: NDArray[np.int64]  # (k, values + 1): where the rows of a value begin in the order
+
+    @classmethod
+    def of(cls, codes: NDArray[np.float64], factors: NDArray[np.int64]) -> Rows:
+        """Sort the rows, once for all draws."""
+        values = np.arange(int(factors.max()) + 2)
+        order = np.argsort(factors, axis=0, kind="stable").T
+        start = np.stack([np.searchsorted(np.sort(column), values) for column in factors.T])
+        for j, column in enumerate(factors.T):
+            counts = np.diff(start[j])
+            if 2 * (counts[column] > 1).sum() < len(column):
+                raise UnweaveError(
+                    f"to hold factor {j} fixed, at least half of the rows must share its value with another "
+                    f"row; {int((counts[column] > 1).sum())} of {len(column)} do. Give more rows, or bin it."
+                )
+        return cls(codes, factors, order, start)
+
+    def draw(self, values: NDArray[np.int64], held: NDArray[np.int64], stream: Stream) -> NDArray[np.float64]:
+        """Codes of random rows, row i with value values[i] of factor held[i]."""
+        first, last = self.start[held, values], self.start[held, values + 1]
+        share = stream.child("rows").uniform(len(values), 1)[:, 0]
+        return self.codes[self.order[held, first + (share * (last - first)).astype(np.int64)]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +70,7 @@ class Representation:
 
     encode: Encode = field(repr=False)
     sizes: tuple[int, ...]
+    rows: Rows | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         given = tuple(self.sizes)
@@ -66,13 +100,39 @@ class Representation:
 
         return cls(look_up, tuple(sizes))
 
-    def codes(self, factors: NDArray[np.int64], seed: int | Stream) -> NDArray[np.float64]:
-        """(n, d) codes of (n, k) factors, checked."""
+    @classmethod
+    def from_rows(cls, codes: ArrayLike, factors: ArrayLike) -> Representation:
+        """A representation of which only some points are known: row i of codes has row i of factors.
+
+        Where a metric holds one factor and lets the others vary, it gets codes of rows with that value.
+        Each factor's values are numbered in their order.
+        """
+        checked, whole = check_codes_factors(codes, factors)
+        columns = [np.unique(column, return_inverse=True)[1] for column in whole.T]
+        rows = Rows.of(checked, np.stack(columns, axis=1))
+
+        def refuse(factors: NDArray[np.int64], stream: Stream) -> NDArray[Any]:  # noqa: ARG001
+            raise UnweaveError("these codes are known for some points only, not for any that are asked for.")
+
+        return cls(refuse, tuple(int(column.max()) + 1 for column in columns), rows)
+
+    def codes(
+        self, factors: NDArray[np.int64], seed: int | Stream, held: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:
+        """(n, d) codes of (n, k) factors, checked.
+
+        `held` (n,) says which factor matters in each row, where the others were drawn at random anyway.
+        """
+        if self.rows is not None and held is not None:
+            return self.rows.draw(factors[np.arange(len(factors)), held], held, Stream.of(seed))
         return checked_codes(self.encode(factors, Stream.of(seed)), len(factors))
 
     def draw(self, n: int, seed: int | Stream) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Codes (n, d) and factors (n, k) of n points drawn uniformly, point i from row i of the stream."""
         stream = Stream.of(seed)
+        if self.rows is not None:
+            drawn = stream.child("rows").integers(n, [len(self.rows.codes)])[:, 0]
+            return self.rows.codes[drawn], self.rows.factors[drawn]
         factors = stream.child("factors").integers(n, self.sizes)
         return self.codes(factors, stream.child("codes")), factors
 

@@ -6,6 +6,8 @@ observations", ICLR 2018, section 3.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -14,6 +16,13 @@ from unweave.metrics.linear import predict_of_one_code, svm_of_one_code
 
 # A code or factor of no more variance than this predicts nothing (published).
 LEAST_VARIANCE = 1e-12
+
+
+class SAP(NamedTuple):
+    """The score, and the accuracies (d, k) of one code for one factor."""
+
+    score: float
+    accuracy: NDArray[np.float64]
 
 
 def sap(
@@ -45,7 +54,18 @@ def sap(
     >>> round(sap(factors * 2.0 - 1.0, factors, continuous=True), 12)
     1.0
     """
-    scores = _correlations(codes, factors) if continuous else _accuracies(codes, factors, test)
+    return _gap(_correlations(codes, factors) if continuous else _accuracies(codes, factors, test))
+
+
+def sap_with_accuracies(
+    codes: ArrayLike, factors: ArrayLike, *, test: tuple[ArrayLike, ArrayLike] | None = None
+) -> SAP:
+    """SAP score, and the test accuracy of each code for each factor from which it comes."""
+    accuracies = _accuracies(codes, factors, test)
+    return SAP(_gap(accuracies), accuracies[: np.shape(codes)[1]])
+
+
+def _gap(scores: NDArray[np.float64]) -> float:
     ordered = np.sort(scores, axis=0)
     return float((ordered[-1] - ordered[-2]).mean())
 

@@ -6,91 +6,33 @@ property tests read this table, so none of them can forget a metric.
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
-
-import numpy as np
-from numpy.typing import ArrayLike
+from collections.abc import Sequence
 
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.metrics import citations
 from unweave.metrics.beta_vae_score import beta_vae_score
 from unweave.metrics.dci import dci
+from unweave.metrics.dci_es import dci_es
 from unweave.metrics.dcimig import dcimig
-from unweave.metrics.downstream import Downstream, downstream, statistical_efficiency
+from unweave.metrics.downstream import downstream
+from unweave.metrics.elbo import elbo
 from unweave.metrics.explicitness import explicitness
 from unweave.metrics.factor_vae_score import factor_vae_score
 from unweave.metrics.infomec import infomec
 from unweave.metrics.irs import irs
 from unweave.metrics.jemmig import jemmig
 from unweave.metrics.med import med
+from unweave.metrics.metric import Change, Metric
 from unweave.metrics.mig import mig, mig_posterior
 from unweave.metrics.mig_sup import mig_sup
 from unweave.metrics.modularity import modularity
-from unweave.metrics.representation import Representation
-from unweave.metrics.sap import sap
+from unweave.metrics.sap import sap, sap_with_accuracies
 from unweave.metrics.total_correlation import (
     mean_pairwise_information,
     total_correlation,
     wasserstein_correlation,
 )
-from unweave.streams import Stream
-
-Needs: TypeAlias = Literal["codes", "codes+test", "representation", "posterior", "unsupervised"]
-# What may be done to codes: reorder them, turn their signs, rescale each, rotate all, add a copy of each, add
-# dead ones; or reorder the points.
-Change: TypeAlias = Literal["permutation", "sign", "scale", "rotation", "copies", "dead", "row order"]
-
-# Numbers that come with some scores but are none themselves, so the range is not theirs.
-COUNTS = ("active", "efficiency")
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A metric: a function with fixed options, and what is known about its scores."""
-
-    name: str
-    function: Callable[..., Any]
-    protocol: str  # states the estimator; scores may be compared if and only if this is the same
-    needs: Needs
-    summary: str
-    citation: str
-    unchanged_by: frozenset[Change] = frozenset()
-    range: tuple[float, float] = (0.0, 1.0)
-    higher_is_better: bool = True
-    flaws: tuple[str, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-def compute(
-    metric: Metric,
-    codes: ArrayLike | None,
-    factors: ArrayLike | None,
-    *,
-    test: tuple[ArrayLike, ArrayLike] | None = None,
-    log_var: ArrayLike | None = None,
-    representation: Representation | None = None,
-    seed: int | Stream = 0,
-) -> dict[str, float]:
-    """All numbers of a metric under flat names; what the metric does not need may be None.
-
-    >>> compute(metric_named("mig"), [[0], [1]], [[0], [1]])
-    {'mig': 1.0}
-    """
-    given = {"codes": codes, "factors": factors, "log_var": log_var, "representation": representation}
-    wanted = _ARGUMENTS[metric.needs]
-    for name in wanted:
-        if given[name] is None:
-            raise UnweaveError(f"{metric.name} needs {' and '.join(wanted)}; {name} was not given.")
-    options = dict(metric.options)
-    if metric.needs == "codes+test":
-        options["test"] = test
-    if "seed" in inspect.signature(metric.function).parameters:
-        options["seed"] = seed
-    return _numbers(metric.name, metric.function(*(given[name] for name in wanted), **options))
 
 
 def metric_named(name: str) -> Metric:
@@ -101,25 +43,22 @@ def metric_named(name: str) -> Metric:
     raise UnweaveError(f'there is no metric "{name}". {did_you_mean(name, [m.name for m in METRICS])}')
 
 
-_ARGUMENTS: dict[Needs, tuple[str, ...]] = {
-    "codes": ("codes", "factors"),
-    "codes+test": ("codes", "factors"),
-    "representation": ("representation",),
-    "posterior": ("codes", "log_var", "factors"),
-    "unsupervised": ("codes",),
-}
+def metrics_named(names: str | Sequence[str]) -> tuple[Metric, ...]:
+    """The metrics of a suite (see SUITES), of names with commas between them, or of a list of both.
 
-
-def _numbers(name: str, result: Any) -> dict[str, float]:
-    if isinstance(result, Downstream):
-        found = {f"{name}.test_accuracy_{size}": result.mean_test_accuracy(size) for size in result.sizes}
-        if {100, 10_000} <= set(result.sizes):
-            found[f"{name}.efficiency"] = statistical_efficiency(result)
-        return found
-    if isinstance(result, tuple):
-        fields = result._asdict().items()  # type: ignore[attr-defined]
-        return {f"{name}.{key}": float(value) for key, value in fields if np.ndim(value) == 0}
-    return {name: float(result)}
+    >>> [metric.name for metric in metrics_named("mig, irs")]
+    ['mig', 'irs']
+    """
+    given = names.split(",") if isinstance(names, str) else list(names)
+    words = [word.strip().replace("-", "_") for word in given if word.strip()]
+    if not words:
+        raise UnweaveError(f"no metric was named. Name some, or one of {', '.join(SUITES)}.")
+    known = [*SUITES, *(metric.name for metric in METRICS)]
+    for word in words:
+        if word not in known:
+            raise UnweaveError(f'there is no metric or suite "{word}". {did_you_mean(word, known)}')
+    flat = [name for word in words for name in SUITES.get(word, (word,))]
+    return tuple(metric_named(name) for name in dict.fromkeys(flat))
 
 
 def _unchanged(*changes: Change) -> frozenset[Change]:
@@ -161,7 +100,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "mig",
         mig,
-        "mig[bins20,mean]",
+        "mig[bins20]",
         "codes",
         "Is each factor held by one code only? From binned codes.",
         citations.CHEN2018,
@@ -193,7 +132,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "modularity",
         modularity,
-        "modularity[bins20,mean,dead0]",
+        "modularity[bins20,dead0]",
         "codes",
         "Does each code depend on one factor only?",
         citations.RIDGEWAY2018,
@@ -276,6 +215,28 @@ METRICS: tuple[Metric, ...] = (
         options={"model": "lasso"},
     ),
     Metric(
+        "dci_es",
+        dci_es,
+        "dci_es[fourier1024,ridge0.001]",
+        "codes+test",
+        "How simple a model is enough to read the factors off the codes, and how few codes are there?",
+        citations.EASTWOOD2023,
+        _unchanged("scale", "dead", "row order"),
+        range=(-1.0, 1.0),
+        flaws=(
+            "It does not ask how much is known. What no probe can learn has a flat curve, so noise and dead "
+            "codes have an explicitness of 1: read it beside the informativeness of dci.",
+            "No measure of disentanglement: a rotation leaves a linear code linear, so it scores 1 too. Not "
+            "linear are the sine and cosine of each factor, taken as an angle: they score 0.77.",
+            "Factors are taken as numbers, so it has no meaning for categories.",
+            "It moves by about 0.01 with the frequencies drawn: with the seed, and with the order and the "
+            "signs of the codes.",
+            "The frequencies suit about ten codes. Beside twenty codes of noise no probe finds the curve on "
+            "which a factor lies, and the codes look explicit.",
+            "The size is that of the arrays, dead codes included; it may be above 1.",
+        ),
+    ),
+    Metric(
         "sap",
         sap,
         "sap[svm-ovr,C0.01]",
@@ -289,6 +250,7 @@ METRICS: tuple[Metric, ...] = (
             "It depends on the scale of the codes, because C weighs it.",
             "A copied code costs its factor everything.",
         ),
+        detailed=sap_with_accuracies,
     ),
     Metric(
         "sap_correlation",
@@ -338,7 +300,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "mig_sup",
         mig_sup,
-        "mig_sup[bins20,mean,active0.01]",
+        "mig_sup[bins20,active0.01]",
         "codes",
         "Does each code tell of one factor only?",
         citations.LI2020,
@@ -351,7 +313,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "jemmig",
         jemmig,
-        "jemmig[bins20,mean]",
+        "jemmig[bins20]",
         "codes",
         "Is each factor held by one code only, which holds nothing else?",
         citations.DO2020,
@@ -364,7 +326,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "dcimig",
         dcimig,
-        "dcimig[bins20,mean]",
+        "dcimig[bins20]",
         "codes",
         "Has each factor a code of its own that holds all of it?",
         citations.SEPLIARSKAIA2019,
@@ -374,7 +336,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "med",
         med,
-        "med[bins20,mean]",
+        "med[bins20]",
         "codes",
         "DCI's disentanglement with information in place of importance: nothing is fitted.",
         citations.CAO2022,
@@ -463,4 +425,38 @@ METRICS: tuple[Metric, ...] = (
             "10,000 points.",
         ),
     ),
+    Metric(
+        "elbo",
+        elbo,
+        "elbo[sample1]",
+        "likelihood",
+        "The evidence lower bound of a run, its reconstruction and KL terms, and its active codes.",
+        citations.KINGMA2014,
+        _unchanged("permutation", "sign", "dead", "row order"),
+        range=(-math.inf, math.inf),
+        flaws=(
+            "No measure of disentanglement: a rotation of the codes leaves a model as likely as it was.",
+            "A code may be active and hold nothing that the decoder uses.",
+        ),
+    ),
 )
+
+_HEADLINE = ("beta_vae_score", "factor_vae_score", "mig", "dci", "sap", "modularity", "explicitness")
+
+# Names for several metrics.
+SUITES: dict[str, tuple[str, ...]] = {
+    "quick": ("mig", "sap", "modularity", "explicitness"),  # seconds, and no more than 15,000 images
+    "headline": _HEADLINE,  # the scores of the published models
+    "study": (
+        *_HEADLINE,
+        "irs",
+        "total_correlation",
+        "wasserstein_correlation",
+        "wasserstein_correlation_normalised",
+        "mean_pairwise_information",
+        "downstream_logistic",
+        "downstream_trees",
+        "elbo",
+    ),
+    "all": tuple(metric.name for metric in METRICS),
+}

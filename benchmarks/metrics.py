@@ -1,0 +1,209 @@
+"""How long the scores of the study take on one core: `python benchmarks/metrics.py`.
+
+Codes are given: ten for each image of dSprites, made to look like those of a trained model (or your own,
+`--codes FILE.npz` with an array `codes` that has a row for each point of the grid, last factor fastest).
+10,000 training and 5,000 test points; the two scores that intervene look the codes of their draws up in the
+table of all of them. Compiling happens once a machine and is stated apart.
+
+`--sklearn shape,scale` (or `all`: six minutes) also fits the models of these factors, 10,000 points, by
+scikit-learn: GradientBoostingClassifier with its defaults and its two accuracies, which is plain DCI, and
+LogisticRegressionCV(Cs=10, cv=KFold(5)) a class. Beside the times stand the largest differences of an
+importance and of a test accuracy.
+
+All seconds are those of the CPU, so that a busy machine changes little; wall time stands beside.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+os.environ.update(dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"], "1"))
+os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp()  # empty, so that compiling is measured
+
+import argparse
+import atexit
+import platform
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numba
+import numpy as np
+import sklearn  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+from sklearn.ensemble import GradientBoostingClassifier  # type: ignore[import-untyped]
+from sklearn.linear_model import LogisticRegressionCV  # type: ignore[import-untyped]
+from sklearn.model_selection import KFold  # type: ignore[import-untyped]
+
+from unweave import metrics
+from unweave.metrics.boosting import fit_boosted_trees, sort_codes
+from unweave.metrics.logistic import fit_logistic_cv
+from unweave.metrics.representation import Representation
+from unweave.streams import Stream
+
+SIZES = {"shape": 3, "scale": 6, "orientation": 40, "x": 32, "y": 32}
+TRAIN, TEST = 10_000, 5_000
+HEADLINE = "beta_vae_score", "factor_vae_score", "mig", "dci", "sap", "modularity", "explicitness"
+WANTED = {"headline": 30.0, "suite": 90.0}
+
+Points = tuple[NDArray[np.float64], NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class Data:
+    """A representation, and points drawn from it."""
+
+    representation: Representation
+    train: Points
+    test: Points
+
+
+def trained_like() -> NDArray[np.float32]:
+    """Ten codes of the whole grid: place bent, size and shape mixed, angle on a circle; three collapsed."""
+    sizes = list(SIZES.values())
+    factors = np.indices(sizes).reshape(len(sizes), -1).T
+    shape, scale, _, x, y = (2 * factors / (np.array(sizes) - 1) - 1).T
+    # A square looks the same after a quarter turn, an ellipse after half a turn.
+    angle = 2 * np.pi * factors[:, 2] / sizes[2] * np.array([4, 2, 1])[factors[:, 0]]
+    used = [
+        1.7 * x + 0.3 * np.sin(2 * y),
+        1.7 * y - 0.2 * x * scale,
+        1.5 * scale + 0.4 * shape,
+        np.sin(angle) + 0.2 * scale,
+        np.cos(angle) + 0.3 * shape,
+        np.tanh(shape + 0.6 * np.cos(angle)),
+        0.5 * x * y,
+    ]
+    codes = np.stack([*used, *[np.zeros_like(x)] * 3], axis=1)
+    noise = Stream.of(0).child("noise").normal(*codes.shape)
+    return np.asarray(codes + noise * np.array([0.1] * 7 + [0.01] * 3), np.float32)
+
+
+def draw(representation: Representation, train: int, test: int) -> Data:
+    """Points for the metrics that need no interventions."""
+    return Data(representation, representation.draw(train, seed=0), representation.draw(test, seed=1))
+
+
+def suite(data: Data) -> dict[str, Callable[[], object]]:
+    """The scores of the study, by name; the intervening ones draw as many points as there are others."""
+    codes, factors = data.train
+    draws = {"train": len(codes), "test": len(data.test[0])}
+    sampled = codes + 0.1 * Stream.of(0).child("sample").normal(*codes.shape)
+    return {
+        "beta_vae_score": lambda: metrics.beta_vae_score(data.representation, **draws),
+        "factor_vae_score": lambda: metrics.factor_vae_score(data.representation, **draws),
+        "mig": lambda: metrics.mig(codes, factors),
+        "dci": lambda: metrics.dci(codes, factors, test=data.test),
+        "sap": lambda: metrics.sap(codes, factors, test=data.test),
+        "modularity": lambda: metrics.modularity(codes, factors),
+        "explicitness": lambda: metrics.explicitness(codes, factors, test=data.test),
+        "irs": lambda: metrics.irs(codes, factors),
+        "total_correlation, means": lambda: metrics.total_correlation(codes),
+        "total_correlation, samples": lambda: metrics.total_correlation(sampled),
+        "wasserstein_correlation": lambda: metrics.wasserstein_correlation(codes),
+        "mean_pairwise_information": lambda: metrics.mean_pairwise_information(codes),
+        "downstream_logistic": lambda: metrics.downstream(codes, factors, test=data.test),
+        "downstream_trees": lambda: metrics.downstream(codes, factors, test=data.test, predictor="trees"),
+    }
+
+
+def seconds(run: Callable[[], object]) -> NDArray[np.float64]:
+    """CPU and wall seconds of a call."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    run()
+    return np.array([time.process_time() - cpu, time.perf_counter() - wall])
+
+
+def compile_all() -> None:
+    """Call everything once, with few points."""
+    table = Stream.of(0).normal(12, 10).astype(np.float32)
+    for run in suite(draw(Representation.from_table(table, (3, 4)), 100, 50)).values():
+        run()
+
+
+def time_suite(data: Data) -> None:
+    """Print a line a score, and the sums that are wanted."""
+    totals = {"headline": np.zeros(2), "suite": np.zeros(2)}
+    for name, run in suite(data).items():
+        taken = seconds(run)
+        totals["suite"] += taken
+        if name in HEADLINE:
+            totals["headline"] += taken
+        print(f"{name:30s} {taken[0]:7.2f} s {taken[1]:7.2f} s", flush=True)
+    for name, total in totals.items():
+        line = f"{'all of the ' + name:30s} {total[0]:7.2f} s {total[1]:7.2f} s"
+        print(f"{line}   wanted: at most {WANTED[name]:.0f} s")
+
+
+def compare_trees(data: Data, names: list[str]) -> None:
+    """Print a line a factor for boosted trees, beside scikit-learn's."""
+    (codes, factors), (test_codes, test_factors) = data.train, data.test
+    sums = np.zeros(2)
+    for name in names:
+        labels, held_out = (table[:, list(SIZES).index(name)] for table in (factors, test_factors))
+        start = time.process_time()
+        model = fit_boosted_trees(sort_codes(codes), labels)
+        accuracy = (model.predict(test_codes) == held_out).mean()
+        middle = time.process_time()
+        other = GradientBoostingClassifier(random_state=0).fit(codes, labels)
+        other.score(codes, labels)
+        other_accuracy = other.score(test_codes, held_out)
+        taken = np.array([middle - start, time.process_time() - middle])
+        sums += taken
+        gaps = np.abs(model.importances - other.feature_importances_).max(), abs(accuracy - other_accuracy)
+        print(_line("trees", name, taken), f"  importance {gaps[0]:.4f}, accuracy {gaps[1]:.4f}", flush=True)
+    print(_line("trees", "these together", sums), "  wanted: at least 25 x")
+
+
+def compare_logistic(data: Data, names: list[str]) -> None:
+    """Print a line a factor for the logistic regression with cross-validated C, beside scikit-learn's."""
+    (codes, factors), (test_codes, test_factors) = data.train, data.test
+    for name in names:
+        labels, held_out = (table[:, list(SIZES).index(name)] for table in (factors, test_factors))
+        start = time.process_time()
+        accuracy = (fit_logistic_cv(codes, labels).predict(test_codes) == held_out).mean()
+        middle = time.process_time()
+        decisions = [
+            LogisticRegressionCV(
+                Cs=10, cv=KFold(5), scoring="accuracy", l1_ratios=(0.0,), use_legacy_attributes=False,
+            ).fit(codes, labels == value).decision_function(test_codes)
+            for value in range(SIZES[name])
+        ]  # fmt: skip
+        other_accuracy = (np.argmax(decisions, axis=0) == held_out).mean()
+        taken = np.array([middle - start, time.process_time() - middle])
+        print(_line("logistic", name, taken), f"  accuracy {abs(accuracy - other_accuracy):.4f}", flush=True)
+
+
+def _line(model: str, name: str, taken: NDArray[np.float64]) -> str:
+    return f"{model:9s} {name:20s} {taken[0]:7.2f} s {taken[1]:10.2f} s {taken[1] / taken[0]:6.0f} x"
+
+
+def main() -> None:
+    """Print the tables."""
+    atexit.register(shutil.rmtree, os.environ["NUMBA_CACHE_DIR"])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--codes", type=Path, help="an .npz file with the codes of all images of dSprites")
+    parser.add_argument("--sklearn", default="", help="factors to fit by scikit-learn too, or all")
+    options = parser.parse_args()
+    names = list(SIZES) if options.sklearn == "all" else [name for name in options.sklearn.split(",") if name]
+    if unknown := set(names) - set(SIZES):
+        parser.error(f"the factors are {', '.join(SIZES)}; got {', '.join(sorted(unknown))}")
+    versions = f"numpy {np.__version__}, numba {numba.__version__}, scikit-learn {sklearn.__version__}"
+    print(f"{platform.processor() or platform.machine()}, 1 thread, {versions}")
+    print(f"{'':30s} {'CPU':>9s} {'wall':>9s}")
+    compiling = seconds(compile_all)
+    print(f"{'first calls, which compile':30s} {compiling[0]:7.2f} s {compiling[1]:7.2f} s", flush=True)
+    table = np.load(options.codes)["codes"] if options.codes else trained_like()
+    data = draw(Representation.from_table(table, list(SIZES.values())), TRAIN, TEST)
+    time_suite(data)
+    if names:
+        print(f"\n{'':30s} {'unweave':>9s} {'scikit-learn':>12s} {'ratio':>8s}   differences")
+        compare_trees(data, names)
+        compare_logistic(data, names)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""The result of an evaluation: scores by name, and what is needed to understand and compare them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unweave.errors import UnweaveError, did_you_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+# The version of what is written to files; a reader refuses what is newer.
+SCHEMA = 1
+TITLES = {
+    "mutual_information": "mutual information (nats)",
+    "importance": "importance (DCI)",
+    "accuracy": "accuracy of one code (SAP)",
+}
+
+
+@dataclass(frozen=True)
+class Score:
+    """One number. `low` and `high` bound the middle 95% of the repeats, where there were some."""
+
+    name: str
+    protocol: str
+    representation: str  # mean, sampled, or "" for scores of the run and not of its codes
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def metric(self) -> str:
+        """The metric that it is a number of."""
+        return self.name.partition(".")[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Scores(Mapping[str, float]):
+    """Scores by name, as a dictionary: scores["mig"], dict(scores).
+
+    `matrices` are (d, k), rows codes and columns factors: mutual_information; importance where DCI was asked
+    for; accuracy where SAP was. `seconds` has the cost of encoding apart from that of each metric, `images`
+    how many images were encoded. `notes` say what could not be measured, and why.
+    """
+
+    subject: str
+    representation: str
+    scores: tuple[Score, ...]
+    matrices: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    factors: tuple[str, ...] = ()  # their names
+    asked: tuple[int, int] = (0, 0)  # points to train and to test on that were asked for
+    points: tuple[int, int] = (0, 0)  # those that there were
+    repeats: int = 0
+    seed: int | None = 0
+    images: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> float:
+        return self.score(name).value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(score.name for score in self.scores)
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __repr__(self) -> str:
+        numbers = ", ".join(f"{score.name} {score.value:.3f}" for score in self.scores)
+        return f"Scores({self.subject!r}, {self.representation}: {numbers})"
+
+    def __str__(self) -> str:
+        width = max((len(score.name) for score in self.scores), default=0)
+        lines = [f"{score.name:{width}}  {score.value:.4f}{_interval(score)}" for score in self.scores]
+        return "\n".join([*lines, *self.notes])
+
+    def score(self, name: str) -> Score:
+        """A score with its protocol and interval."""
+        for score in self.scores:
+            if score.name == name:
+                return score
+        raise KeyError(f'no score "{name}". {did_you_mean(name, list(self)) if self.scores else ""}')
+
+    def table(self) -> pd.DataFrame:
+        """One row a score: name, value, low, high, protocol."""
+        import pandas as pd
+
+        columns = ["name", "value", "low", "high", "protocol"]
+        frame = pd.DataFrame([asdict(score) for score in self.scores], columns=columns)
+        return frame if frame["low"].notna().any() else frame.drop(columns=["low", "high"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as `to_json` writes it."""
+        return {
+            "schema": SCHEMA,
+            "subject": self.subject,
+            "representation": self.representation,
+            "scores": [asdict(score) for score in self.scores],
+            "matrices": {name: matrix.tolist() for name, matrix in self.matrices.items()},
+            "factors": list(self.factors),
+            "asked": list(self.asked),
+            "points": list(self.points),
+            "repeats": self.repeats,
+            "seed": self.seed,
+            "images": self.images,
+            "seconds": self.seconds,
+            "notes": list(self.notes),
+        }
+
+    def to_json(self) -> str:
+        """Everything as JSON."""
+        return json.dumps(self.to_dict(), indent=1) + "\n"
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Scores:
+        """What `to_dict` gave."""
+        try:
+            if record["schema"] > SCHEMA:
+                raise UnweaveError(
+                    f"these scores were written in format {record['schema']} by a newer unweave; this one "
+                    f"reads formats up to {SCHEMA}. Upgrade unweave."
+                )
+            return cls(
+                record["subject"],
+                record["representation"],
+                tuple(Score(**score) for score in record["scores"]),
+                {name: np.array(matrix) for name, matrix in record["matrices"].items()},
+                tuple(record["factors"]),
+                (record["asked"][0], record["asked"][1]),
+                (record["points"][0], record["points"][1]),
+                record["repeats"],
+                record["seed"],
+                record["images"],
+                dict(record["seconds"]),
+                tuple(record["notes"]),
+            )
+        except (KeyError, TypeError, IndexError) as error:
+            raise UnweaveError(f"these are not scores that unweave wrote: {error!r}.") from error
+
+    def plot(self, path: str | Path | None = None, matrix: str | None = None) -> Figure:
+        """Draw a factor-latent matrix, or all there are; with a path, write the picture there too."""
+        from matplotlib.figure import Figure
+
+        names = [matrix] if matrix else list(self.matrices)
+        for name in names:
+            if name not in self.matrices:
+                known = did_you_mean(name, self.matrices) if self.matrices else "There is none."
+                raise UnweaveError(f'these scores have no matrix "{name}". {known}')
+        if not names:
+            raise UnweaveError("these scores have no matrix to draw: measure mig, dci or sap.")
+        rows = len(self.matrices[names[0]])
+        figure = Figure(figsize=(0.8 + 3.2 * len(names), 1.6 + 0.28 * rows), layout="constrained")
+        for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
+            _draw(axes, self.matrices[name], self.factors, TITLES.get(name, name))
+        figure.suptitle(f"{Path(self.subject).name}, {self.representation} codes", fontsize=10)
+        if path is not None:
+            try:
+                figure.savefig(path, dpi=150)
+            except (OSError, ValueError) as error:
+                raise UnweaveError(f"cannot write the picture {path}: {error}") from error
+        return figure
+
+
+def _interval(score: Score) -> str:
+    return "" if score.low is None or score.high is None else f"  ({score.low:.4f} to {score.high:.4f})"
+
+
+def _draw(axes: Any, matrix: NDArray[np.float64], factors: tuple[str, ...], title: str) -> None:
+    axes.imshow(matrix, cmap="Blues", vmin=0, vmax=max(float(matrix.max()), 1e-12), aspect="auto")
+    axes.set_xticks(range(matrix.shape[1]), factors or range(matrix.shape[1]), rotation=30, fontsize=8)
+    axes.set_yticks(range(matrix.shape[0]), [f"z{i}" for i in range(matrix.shape[0])], fontsize=8)
+    axes.set_title(title, fontsize=9)
+    for (i, j), value in np.ndenumerate(matrix):
+        dark = value > 0.6 * matrix.max()
+        axes.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=7, color="w" if dark else "0.25")

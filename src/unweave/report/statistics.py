@@ -1,0 +1,400 @@
+"""What can be said from scores of several runs, and how surely: pure functions of arrays, seeded.
+
+The same numbers and the same seed give the same answer. Intervals are percentile bootstraps: the runs of each
+stratum (such as a data set or a setting) are drawn again with replacement, as many as there were, so that
+every resample has the design of the study [1].
+
+[1] Agarwal et al.: Deep reinforcement learning at the edge of the statistical precipice, NeurIPS 2021.
+[2] Locatello et al.: Challenging common assumptions in the unsupervised learning of disentangled
+representations, ICML 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations, product
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from unweave.errors import UnweaveError, did_you_mean
+from unweave.streams import Stream
+
+RESAMPLES = 2000
+TRIALS = 10_000
+_NUMBERS_AT_ONCE = 2**18  # resamples are drawn in parts, to bound the memory
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+class Interval(NamedTuple):
+    """A statistic of the data, and where its bootstrap distribution has its middle part."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+def interquartile_mean(values: ArrayLike) -> Any:
+    """The mean of the middle half along the last axis: n // 4 numbers are cut off at each end.
+
+    >>> float(interquartile_mean([1, 2, 3, 100]))
+    2.5
+    """
+    ordered = np.sort(np.asarray(values, float), axis=-1)
+    n = ordered.shape[-1]
+    return ordered[..., n // 4 : n - n // 4].mean(-1)
+
+
+def mean(values: ArrayLike) -> Any:
+    """The mean along the last axis."""
+    return np.asarray(values, float).mean(-1)
+
+
+def bootstrap(
+    values: ArrayLike,
+    statistic: Callable[[Floats], Any] = mean,
+    *,
+    strata: ArrayLike | None = None,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int | Stream = 0,
+) -> Interval:
+    """A statistic of (n,) values with its interval; the statistic reduces the last axis of (resamples, n).
+
+    `strata` are (n,) labels: the values of each are drawn among themselves.
+
+    >>> bootstrap([0.5, 0.5, 0.5])
+    Interval(estimate=0.5, low=0.5, high=0.5)
+    """
+    values = _finite("values", values)
+    drawn = [statistic(values[rows]) for rows in _resamples(len(values), strata, resamples, seed)]
+    return _interval(float(statistic(values)), np.concatenate(drawn), confidence)
+
+
+def _resamples(n: int, strata: ArrayLike | None, resamples: int, seed: int | Stream) -> Iterator[Numbers]:
+    """Parts of (resamples, n) numbers of rows: place i of each holds a row of the stratum of row i."""
+    labels = np.zeros(n) if strata is None else np.asarray(strata)
+    if labels.shape != (n,):
+        raise UnweaveError(f"strata must be one label for each of the {n} values; got shape {labels.shape}.")
+    if resamples < 1:
+        raise UnweaveError(f"resamples must be 1 or more; got {resamples}.")
+    stratum, sizes = _codes_and_sizes(labels)
+    by_stratum = np.argsort(stratum, kind="stable")
+    first = (np.cumsum(sizes) - sizes)[stratum]
+    stream = Stream.of(seed).child("bootstrap")
+    at_once = max(1, _NUMBERS_AT_ONCE // n)
+    for start in range(0, resamples, at_once):
+        count = min(at_once, resamples - start)
+        yield by_stratum[first + stream.skip(start).integers(count, sizes[stratum].tolist())]
+
+
+def _codes_and_sizes(labels: NDArray[Any]) -> tuple[Numbers, Numbers]:
+    _, codes, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    return codes.astype(np.int64), sizes.astype(np.int64)
+
+
+def _interval(estimate: float, drawn: Floats, confidence: float) -> Interval:
+    if not 0 < confidence < 1:
+        raise UnweaveError(f"confidence must be between 0 and 1, such as 0.95; got {confidence}.")
+    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Interval(estimate, float(low), float(high))
+
+
+def _finite(name: str, values: ArrayLike) -> Floats:
+    array = np.asarray(values, float)
+    if array.ndim != 1 or not len(array):
+        raise UnweaveError(f"{name} must be (n,) numbers, one or more; got shape {array.shape}.")
+    if not np.isfinite(array).all():
+        raise UnweaveError(f"{name} must be finite; {(~np.isfinite(array)).sum()} of {len(array)} are not.")
+    return array
+
+
+def spearman(x: ArrayLike, y: ArrayLike) -> float:
+    """The correlation of ranks in [-1, 1]; equal values share the mean of their ranks.
+
+    Pairs with a NaN are left out. If one side is constant, or if fewer than two pairs are left, there is no
+    order to agree with and the answer is 0.
+
+    >>> spearman([1, 2, 3, 4], [1, 2, 4, 3])
+    0.8
+    """
+    return float(spearman_matrix(_pair_frame(x, y)).to_numpy()[0, 1])
+
+
+def spearman_interval(
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    strata: ArrayLike | None = None,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int | Stream = 0,
+) -> Interval:
+    """`spearman` with its interval; pairs are drawn again, those of each stratum among themselves."""
+    intervals = spearman_intervals(
+        _pair_frame(x, y), strata=strata, confidence=confidence, resamples=resamples, seed=seed
+    )
+    return Interval(*(float(intervals[name].iloc[0]) for name in Interval._fields))
+
+
+def _pair_frame(x: ArrayLike, y: ArrayLike) -> pd.DataFrame:
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise UnweaveError(f"both sides must be (n,) numbers of the same runs; got {x.shape} and {y.shape}.")
+    return pd.DataFrame({"x": x, "y": y})
+
+
+def spearman_matrix(frame: pd.DataFrame) -> pd.DataFrame:
+    """`spearman` of each two columns; a constant column has 0 with all, itself included."""
+    return frame.corr(method="spearman", min_periods=2).fillna(0.0).clip(-1, 1)
+
+
+def spearman_intervals(
+    frame: pd.DataFrame,
+    *,
+    strata: ArrayLike | None = None,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int | Stream = 0,
+) -> pd.DataFrame:
+    """A row for each two columns of a frame: first, second, estimate, low, high."""
+    labels = np.zeros(len(frame)) if strata is None else np.asarray(strata)
+    if labels.shape != (len(frame),):
+        raise UnweaveError(f"strata must be one label for each of {len(frame)} rows; got {labels.shape}.")
+    estimates = spearman_matrix(frame).to_numpy()
+    columns = list(frame)
+    # Pairs of columns that have numbers in the same rows share their resamples.
+    known = {name: frame[name].notna().to_numpy() for name in frame}
+    pairs_of_rows: dict[bytes, list[tuple[Any, Any]]] = {}
+    for pair in combinations(columns, 2):
+        pairs_of_rows.setdefault((known[pair[0]] & known[pair[1]]).tobytes(), []).append(pair)
+    found: dict[tuple[Any, Any], Interval] = {}
+    for mask, pairs in pairs_of_rows.items():
+        rows = np.frombuffer(mask, bool)
+        names = [name for name in frame if any(name in pair for pair in pairs)]
+        drawn = _rank_correlations(frame.loc[rows, names].to_numpy(float), labels[rows], resamples, seed)
+        for pair in pairs:
+            of_pair = drawn[:, names.index(pair[0]), names.index(pair[1])]
+            estimate = estimates[columns.index(pair[0]), columns.index(pair[1])]
+            found[pair] = _interval(float(estimate), of_pair, confidence)
+    table = [(*pair, *found[pair]) for pair in combinations(columns, 2)]
+    return pd.DataFrame(table, columns=["first", "second", *Interval._fields])
+
+
+def _rank_correlations(values: Floats, strata: NDArray[Any], resamples: int, seed: int | Stream) -> Floats:
+    """(resamples, c, c) of (n, c) values."""
+    n, c = values.shape
+    if n < 2:
+        return np.zeros((resamples, c, c))
+    parts = []
+    for rows in _resamples(n, strata, resamples, seed):
+        weights = _multiplicities(rows, n)
+        ranks = np.stack([_unit_ranks(column, weights) for column in values.T], axis=1)
+        parts.append(ranks @ ranks.transpose(0, 2, 1))
+    return np.clip(np.concatenate(parts), -1, 1)
+
+
+def _multiplicities(rows: Numbers, n: int) -> Floats:
+    """(resamples, n): how often each of n rows is in each resample."""
+    resamples = len(rows)
+    cells = rows + np.arange(resamples)[:, None] * n
+    counts = np.bincount(cells.ravel(), minlength=resamples * n).astype(np.float64)
+    return counts.reshape(resamples, n)
+
+
+def _unit_ranks(values: Floats, weights: Floats) -> Floats:
+    """(resamples, n) ranks whose products sum to correlations; (n,) values count as often as weights say.
+
+    Ranks come from sums over the values in order, so that no resample has to be sorted.
+    """
+    n = weights.shape[1]
+    order = np.argsort(values, kind="stable")
+    _, starts, group = np.unique(values[order], return_index=True, return_inverse=True)
+    in_group = np.add.reduceat(weights[:, order], starts, axis=1)
+    rank = np.cumsum(in_group, axis=1) - in_group / 2 - n / 2
+    ranks = np.empty_like(weights)
+    ranks[:, order] = rank[:, group]
+    ranks *= np.sqrt(weights)
+    length = np.sqrt(np.einsum("rn,rn->r", ranks, ranks))[:, None]
+    return ranks / np.where(length > 0, length, 1.0)
+
+
+def variance_explained(values: ArrayLike, *groups: ArrayLike) -> float:
+    """The share of the variance of (n,) values that lies between groups: R^2 of a one-way analysis.
+
+    Runs belong to one group if all their labels are the same. Values that do not vary give 0. Groups explain
+    something by chance: (groups - 1) / (n - 1) of pure noise on average, much where groups are small.
+
+    >>> variance_explained([0, 0, 1, 1], ["a", "a", "b", "b"])
+    1.0
+    """
+    values = _finite("values", values)
+    if not groups:
+        raise UnweaveError("variance_explained needs the groups of the values; got none.")
+    labels = pd.DataFrame({i: np.asarray(each) for i, each in enumerate(groups)})
+    if len(labels) != len(values):
+        raise UnweaveError(
+            f"groups must be one label for each of the {len(values)} values; got {len(labels)}."
+        )
+    if values.min() == values.max():
+        return 0.0
+    deviations = values - values.mean()
+    code = labels.groupby(list(labels), dropna=False, sort=False).ngroup().to_numpy()
+    between = np.bincount(code, deviations) ** 2 / np.bincount(code)
+    return min(float(between.sum() / (deviations @ deviations)), 1.0)
+
+
+def variance_shares(runs: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
+    """Who decides a score: a row for each data set and score of one row a run.
+
+    Columns: runs, and three shares of the variance that add up to 1 where the score varies. `method` is what
+    the method explains; `setting` what method and setting explain beyond that; `seed` is the rest. In [2] the
+    method explains `method` and the method with its hyper-parameters `method + setting`.
+    """
+    _check_columns(runs, ("data", "method", "setting", *scores))
+    rows = []
+    for data, of_data in runs.groupby("data", observed=True):
+        for score in scores:
+            known = of_data[of_data[score].notna()]
+            if known.empty:
+                continue
+            by_method = variance_explained(known[score], known["method"])
+            by_both = variance_explained(known[score], known["method"], known["setting"])
+            rest = 1 - by_both if known[score].nunique() > 1 else 0.0
+            rows.append((data, score, len(known), by_method, by_both - by_method, rest))
+    return pd.DataFrame(rows, columns=["data", "score", "runs", "method", "setting", "seed"])
+
+
+def _check_columns(frame: pd.DataFrame, names: Sequence[str]) -> None:
+    for name in names:
+        if name not in frame:
+            raise UnweaveError(f'the runs have no column "{name}". {did_you_mean(name, map(str, frame))}')
+
+
+def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> float:
+    """P(X > Y) + P(X = Y) / 2 for a random one of x and a random one of y: 0.5 if neither is better.
+
+    >>> probability_of_improvement([1, 2], [0, 2])
+    0.625
+    """
+    return float(_wins(_finite("x", x), _finite("y", y)).mean())
+
+
+def improvement_interval(
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    strata: tuple[ArrayLike, ArrayLike] | None = None,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int | Stream = 0,
+) -> Interval:
+    """The probability of improvement with its interval.
+
+    `strata` are the labels of x and those of y, such as data sets: only values of the same stratum are
+    compared, and the answer is the mean over strata [1].
+    """
+    x, y = _finite("x", x), _finite("y", y)
+    of_x, of_y = (np.zeros(len(x)), np.zeros(len(y))) if strata is None else map(np.asarray, strata)
+    shared = np.intersect1d(of_x, of_y)
+    if not len(shared):
+        raise UnweaveError("x and y have no stratum in common, so nothing can be compared; check the labels.")
+    stream, estimate, drawn = Stream.of(seed), 0.0, np.zeros(resamples)
+    for i, stratum in enumerate(shared):
+        a, b = x[of_x == stratum], y[of_y == stratum]
+        wins = _wins(a, b)
+        rows_a = np.concatenate(list(_resamples(len(a), None, resamples, stream.child("x", i))))
+        rows_b = np.concatenate(list(_resamples(len(b), None, resamples, stream.child("y", i))))
+        often_a, often_b = _multiplicities(rows_a, len(a)), _multiplicities(rows_b, len(b))
+        estimate += wins.mean() / len(shared)
+        drawn += (often_a @ wins * often_b).sum(1) / wins.size / len(shared)
+    return _interval(float(estimate), drawn, confidence)
+
+
+def _wins(x: Floats, y: Floats) -> Floats:
+    """(len(x), len(y)): 1 where x is larger, 1/2 where they are equal."""
+    return np.where(x[:, None] == y, 0.5, x[:, None] > y)
+
+
+def transfer(
+    runs: pd.DataFrame, scores: Sequence[str], *, trials: int = TRIALS, seed: int | Stream = 0
+) -> pd.DataFrame:
+    """How often a setting that was chosen by one score on one data set beats a random one elsewhere.
+
+    A trial of [2], Table 1: draw a data set, a score and a seed, and choose the setting (method and its
+    hyper-parameters) with the highest score among the runs of that seed; of equals, the first in the order of
+    the runs. Draw the target: the same or another data set, the same or another score, and always another
+    seed. The chosen setting succeeds if its run there scores at least as high as that of a random setting
+    with the same seed.
+
+    Differs from [2]: the random setting is not drawn; a trial gives the share of all settings, the chosen one
+    among them, that are not better. The mean is the same and varies less.
+
+    A row for each kind of target that the runs allow: data and score ("same" or "other"); trials (fewer than
+    asked for if runs lack scores); probability of success; equal, the part of it where both score the same;
+    and random, the probability of success of a random choice, which is above 0.5 because equals succeed.
+    """
+    if runs.empty or not scores or trials < 1:
+        raise UnweaveError(
+            f"transfer needs runs, scores and trials; got {len(runs)} runs, {len(scores)} scores and "
+            f"{trials} trials."
+        )
+    table = _score_array(runs, scores)
+    no_worse, equal = _shares(table)
+    n_data, n_scores, _, n_seeds = table.shape
+    rows = []
+    for other_data, other_score in product(range(min(n_data, 2)), range(min(n_scores, 2))):
+        draw = Stream.of(seed).child("transfer", _WORDS[other_data], _WORDS[other_score])
+        sizes = (n_data, n_scores, n_seeds, max(n_data - 1, 1), max(n_scores - 1, 1), n_seeds - 1)
+        data, score, at, data_step, score_step, at_step = draw.integers(trials, sizes).T
+        source = table[data, score, :, at]
+        chosen = np.where(np.isnan(source), -np.inf, source).argmax(1)
+        data = (data + other_data * (1 + data_step)) % n_data
+        score = (score + other_score * (1 + score_step)) % n_scores
+        at = (at + 1 + at_step) % n_seeds
+        there = ~np.isnan(source).all(1) & ~np.isnan(table[data, score, chosen, at])
+        if there.any():
+            target = data[there], score[there], chosen[there], at[there]
+            random = np.nanmean(no_worse[data[there], score[there], :, at[there]], axis=1)
+            shares = (no_worse[target].mean(), equal[target].mean(), random.mean())
+            rows.append((_WORDS[other_data], _WORDS[other_score], there.sum(), *shares))
+    return pd.DataFrame(rows, columns=["data", "score", "trials", "probability", "equal", "random"])
+
+
+_WORDS = ("same", "other")
+
+
+def _shares(table: Floats) -> tuple[Floats, Floats]:
+    """For each run the shares of the settings, same seed, that score no higher, and that score the same."""
+    no_worse, equal = np.zeros_like(table), np.zeros_like(table)
+    for rival in range(table.shape[2]):
+        no_worse += table >= table[:, :, [rival]]
+        equal += table == table[:, :, [rival]]
+    known = ~np.isnan(table)
+    count = np.where(known, known.sum(2, keepdims=True), np.nan)
+    return no_worse / count, equal / count
+
+
+def _score_array(runs: pd.DataFrame, scores: Sequence[str]) -> Floats:
+    """(data sets, scores, settings, seeds) in the order of the runs; NaN where there is no score."""
+    _check_columns(runs, ("data", "method", "setting", "seed", *scores))
+    keys = [["data"], ["method", "setting"], ["seed"]]
+    data, setting, seed = (runs.groupby(key, observed=True, sort=False).ngroup().to_numpy() for key in keys)
+    place = pd.DataFrame({"data": data, "setting": setting, "seed": seed})
+    if place.duplicated().any():
+        twice = runs[place.duplicated().to_numpy()].iloc[0]
+        raise UnweaveError(
+            "transfer needs one run of each data set, setting and seed; there are several of "
+            f"{twice['method']} with {twice['setting']} and seed {twice['seed']} on {twice['data']}. "
+            "Take the runs of one source."
+        )
+    if seed.max() < 1:
+        raise UnweaveError("transfer compares runs of two seeds; there is one seed only.")
+    table = np.full((data.max() + 1, len(scores), setting.max() + 1, seed.max() + 1), np.nan)
+    for i, score in enumerate(scores):
+        table[data, i, setting, seed] = runs[score]
+    return table

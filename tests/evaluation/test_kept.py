@@ -1,0 +1,137 @@
+"""Scores in a run's folder: nothing is measured twice, and nothing that is there changes."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import unweave
+from metrics.grids import grid
+from training.tiny import TINY
+from unweave.errors import UnweaveError
+from unweave.evaluation.evaluate import Effort
+from unweave.evaluation.kept import evaluate_run, kept_scores
+from unweave.store import write_json
+
+EFFORT = Effort(points=(200, 100))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> unweave.Run:
+    return unweave.train(unweave.methods.VAE(), TINY, out=tmp_path, steps=3, batch=4, latents=3, device="cpu")
+
+
+def test_a_further_metric_changes_no_other_score(run: unweave.Run) -> None:
+    [first] = evaluate_run(run, "mig, sap", effort=EFFORT)
+    [second] = evaluate_run(run, "irs", effort=EFFORT)
+    assert list(second) == ["irs"]
+    [kept] = kept_scores(run.folder)
+    assert dict(kept) == dict(first) | dict(second)
+    assert dict(unweave.evaluate(run, metrics="mig, sap, irs", points=(200, 100))) == pytest.approx(
+        dict(kept)
+    )
+
+
+def test_what_is_there_is_not_measured_again(run: unweave.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = evaluate_run(run, "mig, elbo", ["mean", "sampled"], EFFORT)
+    assert list(both[0]) == ["mig", "elbo.reconstruction", "elbo.kl", "elbo.elbo", "elbo.active"]
+    assert list(both[1]) == ["mig"]  # the run's own scores are kept once
+    monkeypatch.setattr(unweave.Run, "posterior", None)
+    again = evaluate_run(run, "mig, elbo", ["mean", "sampled"], EFFORT)
+    assert [dict(record) for record in again] == [dict(record) for record in both]
+
+
+def test_other_points_and_seeds_are_other_records(run: unweave.Run) -> None:
+    evaluate_run(run, "mig", effort=EFFORT)
+    evaluate_run(run, "mig", effort=Effort((100, 50)))
+    evaluate_run(run, "mig", effort=Effort((200, 100), seed=1))
+    assert len({record["mig"] for record in kept_scores(run.folder)}) == 3
+
+
+def test_an_interval_that_is_asked_for_later_is_added(run: unweave.Run) -> None:
+    [plain] = evaluate_run(run, "mig", effort=EFFORT)
+    [repeated] = evaluate_run(run, "mig", effort=Effort((200, 100), repeats=3))
+    assert repeated["mig"] == plain["mig"]
+    assert repeated.scores[0].low is not None
+    [after] = evaluate_run(run, "mig", effort=EFFORT)
+    assert after.scores == repeated.scores
+
+
+def test_kept_codes_are_looked_up(run: unweave.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate_run(run, "mig", effort=EFFORT, keep_codes=True)
+    expected = unweave.evaluate(run, metrics="factor_vae_score, modularity", points=(200, 100))
+    monkeypatch.setattr(unweave.Run, "posterior", None)
+    [found] = evaluate_run(run, "factor_vae_score, modularity", effort=EFFORT)
+    assert dict(found) == pytest.approx(dict(expected), abs=1e-9)
+    assert found.images == 300  # those of the first call
+
+
+def test_unusable_files_are_explained(run: unweave.Run) -> None:
+    path = run.path / "scores.json"
+    path.write_text("{")
+    with pytest.raises(UnweaveError, match=r"cannot read .*scores.json.* Delete it to measure the run anew"):
+        evaluate_run(run, "mig", effort=EFFORT)
+    write_json(path, {"schema": 1, "evaluations": [{"schema": 1}]})
+    with pytest.raises(UnweaveError, match=r"cannot use .*json: these are not scores that unweave wrote"):
+        evaluate_run(run, "mig", effort=EFFORT)
+    write_json(path, {"mig[bins20,mean]": 0.3})  # before scores said from which points they are
+    [found] = evaluate_run(run, "mig", effort=EFFORT)
+    assert json.loads(path.read_text())["schema"] == 1
+    assert kept_scores(run.folder)[0]["mig"] == found["mig"]
+
+
+def test_diverged_runs_are_not_measured(run: unweave.Run) -> None:
+    write_json(run.path / "result.json", run.result | {"outcome": "diverged"})
+    with pytest.raises(UnweaveError, match="is diverged, so its codes cannot be measured"):
+        evaluate_run(run, "mig", effort=EFFORT)
+
+
+def command(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "unweave", "evaluate", *map(str, words)], capture_output=True, text=True
+    )
+
+
+def test_command_on_a_file(tmp_path: Path) -> None:
+    factors = grid(3, 4, repeats=5)
+    np.savez(tmp_path / "codes.npz", codes=factors * 1.0, factors=factors)
+    done = command(tmp_path / "codes.npz", "--metrics", "mig,sap", "--json", tmp_path / "s.json",
+                   "--plot", tmp_path / "m.png")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "mig[bins20,mean]" in done.stdout
+    assert "40 + 20 points" in done.stdout
+    [record] = json.loads((tmp_path / "s.json").read_text())
+    assert record["scores"][0]["value"] > 0.9
+    assert (tmp_path / "m.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words", "message"),
+    [
+        ({"codes": np.ones((9, 2))}, [], "must hold codes .* it holds codes"),
+        ({"codes": np.ones((9, 2)), "factors": np.ones((8, 2), int)}, [], "9|8"),
+        ({"codes": np.array([{}]), "factors": np.ones(1)}, [], "cannot read .*codes.npz"),
+        ({"codes": np.ones((9, 2)), "factors": np.ones((9, 2), int)}, ["--metrics", "migg"], "Did you mean"),
+    ],
+)
+def test_bad_files_are_one_sentence(
+    tmp_path: Path, arrays: dict[str, Any], words: list[str], message: str
+) -> None:
+    np.savez(tmp_path / "codes.npz", **arrays)
+    done = command(tmp_path / "codes.npz", *words)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert re.search(message, done.stderr), done.stderr
+
+
+def test_missing_and_empty_folders_are_one_sentence(tmp_path: Path) -> None:
+    for path, message in ((tmp_path / "none", "there is no"), (tmp_path, "there is none in it")):
+        done = command(path)
+        assert done.returncode == 2
+        assert message in done.stderr

@@ -1,0 +1,355 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import mannwhitneyu, spearmanr
+
+from unweave.errors import UnweaveError
+from unweave.report.published import STUDY_SCORES, published
+from unweave.report.statistics import (
+    Interval,
+    bootstrap,
+    improvement_interval,
+    interquartile_mean,
+    probability_of_improvement,
+    spearman,
+    spearman_interval,
+    spearman_intervals,
+    spearman_matrix,
+    transfer,
+    variance_explained,
+    variance_shares,
+)
+from unweave.results import wide
+from unweave.streams import Stream
+
+whole_numbers = st.lists(st.integers(0, 5), min_size=2, max_size=12)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([8, 1, 7, 2, 6, 3, 5, 4], 4.5),  # 3, 4, 5, 6 are left
+        ([1, 2, 3, 100, -50], 2.0),  # 5 // 4 = 1 at each end
+        ([1, 2, 6], 3.0),  # too few to cut any
+        ([[0, 0, 2, 9], [1, 1, 1, 1]], [1.0, 1.0]),
+    ],
+)
+def test_interquartile_mean(values: Any, expected: Any) -> None:
+    assert interquartile_mean(values) == pytest.approx(expected)
+
+
+def test_bootstrap_of_two_values() -> None:
+    # The mean of a resample of {0, 1} is 0, 1/2, 1 with probabilities 1/4, 1/2, 1/4.
+    assert bootstrap([0, 1]) == Interval(0.5, 0.0, 1.0)
+    assert bootstrap([0, 1], confidence=0.4) == Interval(0.5, 0.5, 0.5)
+
+
+def test_bootstrap_of_a_mean_is_as_wide_as_theory_says() -> None:
+    values = Stream.of(1).normal(400, 1)[:, 0]
+    found = bootstrap(values, resamples=4000)
+    assert found.estimate == pytest.approx(values.mean())
+    error = values.std() / np.sqrt(400)
+    assert found.low == pytest.approx(values.mean() - 1.96 * error, abs=0.15 * error)
+    assert found.high == pytest.approx(values.mean() + 1.96 * error, abs=0.15 * error)
+
+
+def test_strata_are_drawn_among_themselves() -> None:
+    # Within its stratum each value is alone or has equals only, so no resample differs.
+    assert bootstrap([1, 5, 9], strata=["a", "b", "c"]) == Interval(5.0, 5.0, 5.0)
+    assert bootstrap([5, 1, 5, 1], interquartile_mean, strata=[1, 0, 1, 0]) == Interval(3.0, 3.0, 3.0)
+    # Two strata, {0, 1} and {100}: the mean is 100 / 3 + (0, 1 or 2) / 3.
+    found = bootstrap([0, 100, 1], strata=["a", "b", "a"])
+    assert found == pytest.approx((101 / 3, 100 / 3, 102 / 3))
+
+
+def test_bootstrap_depends_on_the_seed_only() -> None:
+    values = Stream.of(2).normal(50, 1)[:, 0]
+    assert bootstrap(values, seed=1) == bootstrap(values, seed=Stream.of(1))
+    assert bootstrap(values, seed=1) != bootstrap(values, seed=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"values": []}, r"values must be \(n,\) numbers, one or more; got shape \(0,\)"),
+        ({"values": [[1, 2]]}, r"got shape \(1, 2\)"),
+        ({"values": [1, np.nan]}, "values must be finite; 1 of 2 are not"),
+        ({"values": [1, 2], "strata": [1]}, r"one label for each of the 2 values; got shape \(1,\)"),
+        ({"values": [1, 2], "confidence": 95}, "confidence must be between 0 and 1, such as 0.95; got 95"),
+        ({"values": [1, 2], "resamples": 0}, "resamples must be 1 or more; got 0"),
+    ],
+)
+def test_bad_bootstraps(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UnweaveError, match=sentence):
+        bootstrap(**options)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "expected"),
+    [
+        ([1, 2, 3, 4], [1, 2, 4, 3], 0.8),  # 1 - 6 * 2 / (4 * 15)
+        ([1, 2, 3], [30, 20, 10], -1.0),
+        ([1, 1, 2], [1, 2, 3], np.sqrt(3) / 2),  # ranks 1.5, 1.5, 3
+        ([1, 2, np.nan, 3], [1, 2, 0, np.nan], 1.0),  # two pairs are left
+        ([7, 7, 7], [1, 2, 3], 0.0),
+        ([1, np.nan], [1, 2], 0.0),
+        ([], [], 0.0),
+    ],
+)
+def test_spearman(x: list[float], y: list[float], expected: float) -> None:
+    assert spearman(x, y) == pytest.approx(expected)
+    assert spearman(y, x) == pytest.approx(expected)
+
+
+def test_spearman_of_different_lengths() -> None:
+    with pytest.raises(UnweaveError, match=r"of the same runs; got \(2,\) and \(3,\)"):
+        spearman([1, 2], [1, 2, 3])
+
+
+def slow_interval(x: Any, y: Any, strata: Any, resamples: int) -> Interval:
+    """Each resample sorted by scipy; a bootstrap of the numbers of the rows draws the same rows."""
+
+    def correlations(rows: Any) -> Any:
+        found = []
+        for each in np.atleast_2d(rows).astype(int):
+            constant = len(set(x[each])) == 1 or len(set(y[each])) == 1
+            found.append(0.0 if constant else spearmanr(x[each], y[each]).statistic)
+        return np.array(found) if np.ndim(rows) == 2 else found[0]
+
+    return bootstrap(np.arange(len(x)), correlations, strata=strata, resamples=resamples)
+
+
+@settings(deadline=None, max_examples=25)
+@given(whole_numbers, whole_numbers, st.booleans())
+def test_spearman_intervals_are_those_of_sorted_resamples(a: list[int], b: list[int], split: bool) -> None:
+    n = min(len(a), len(b))
+    x, y = np.array(a[:n]), np.array(b[:n])
+    strata = np.arange(n) % 2 if split else None
+    found = spearman_interval(x, y, strata=strata, resamples=30)
+    assert found == pytest.approx(slow_interval(x, y, strata, 30), abs=1e-9)
+
+
+def test_pairs_with_a_gap_are_left_out_of_intervals() -> None:
+    x = Stream.of(3).normal(40, 3)
+    frame = pd.DataFrame(x, columns=["a", "b", "c"])
+    frame.loc[:4, "c"] = np.nan
+    strata = np.arange(40) % 4
+    found = spearman_intervals(frame, strata=strata, resamples=100)
+    assert found[["first", "second"]].to_numpy().tolist() == [["a", "b"], ["a", "c"], ["b", "c"]]
+    left = x[5:]
+    expected = [
+        slow_interval(x[:, 0], x[:, 1], strata, 100),
+        slow_interval(left[:, 0], left[:, 2], strata[5:], 100),
+        slow_interval(left[:, 1], left[:, 2], strata[5:], 100),
+    ]
+    np.testing.assert_allclose(found[["estimate", "low", "high"]].to_numpy(float), np.array(expected))
+
+
+def test_intervals_of_perfect_agreement_and_of_none() -> None:
+    assert spearman_interval(range(20), range(20)) == pytest.approx((1, 1, 1))
+    assert spearman_interval([1, 1, 1], [1, 2, 3]) == Interval(0.0, 0.0, 0.0)
+    assert spearman_interval([np.nan], [1]) == Interval(0.0, 0.0, 0.0)
+    with pytest.raises(UnweaveError, match="one label for each of 3 rows"):
+        spearman_interval([1, 2, 3], [1, 2, 3], strata=[0, 0])
+
+
+def test_spearman_matrix() -> None:
+    frame = pd.DataFrame({"x": [1, 2, 3, 4], "y": [1, 2, 4, 3], "same": [5, 5, 5, 5]})
+    expected = np.array([[1, 0.8, 0], [0.8, 1, 0], [0, 0, 0]])
+    np.testing.assert_allclose(spearman_matrix(frame).to_numpy(), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("values", "groups", "expected"),
+    [
+        ([1, 3, 5, 7], ["aabb"], 0.8),  # 16 of 20
+        ([1, 3, 5, 7], ["abab"], 0.2),  # group means 3 and 5: 4 of 20
+        ([1, 3, 5, 7], ["aaaa"], 0.0),
+        ([1, 3, 5, 7], ["aabb", "abab"], 1.0),  # four groups of one
+        ([0.1, 0.1, 0.1], ["abc"], 0.0),
+    ],
+)
+def test_variance_explained(values: list[float], groups: list[str], expected: float) -> None:
+    assert variance_explained(values, *(list(each) for each in groups)) == pytest.approx(expected)
+
+
+def test_variance_explained_needs_groups() -> None:
+    with pytest.raises(UnweaveError, match="needs the groups"):
+        variance_explained([1, 2])
+    with pytest.raises(UnweaveError, match="one label for each of the 2 values; got 3"):
+        variance_explained([1, 2], ["a", "b", "c"])
+
+
+def test_variance_shares() -> None:
+    runs = pd.DataFrame(
+        {
+            "data": "dsprites",
+            "method": list("aaaabbbb"),
+            "setting": ["1", "1", "2", "2"] * 2,
+            "mig": [0, 2, 4, 6, 8, 10, 12, 14],  # squares 168: methods 128, settings 160
+            "flat": 0.5,
+            "half": [0, 1, np.nan, np.nan, 2, 3, np.nan, np.nan],  # squares 5: methods 4
+            "none": np.nan,
+        }
+    )
+    found = variance_shares(runs, ["mig", "flat", "half", "none"])
+    assert found["score"].tolist() == ["mig", "flat", "half"]
+    assert found["runs"].tolist() == [8, 8, 4]
+    expected = [[128 / 168, 32 / 168, 8 / 168], [0, 0, 0], [0.8, 0, 0.2]]
+    shares = found[["method", "setting", "seed"]].to_numpy(float)
+    np.testing.assert_allclose(shares, np.array(expected), atol=1e-12)
+    with pytest.raises(UnweaveError, match=r'no column "migg"\. Did you mean "mig"'):
+        variance_shares(runs, ["migg"])
+
+
+def test_probability_of_improvement() -> None:
+    assert probability_of_improvement([1, 2], [0, 2]) == 0.625  # 1, 0; 1, 1/2
+    assert probability_of_improvement([5, 6], [1, 2, 3]) == 1.0
+    assert probability_of_improvement([1], [1]) == 0.5
+
+
+@settings(deadline=None, max_examples=25)
+@given(whole_numbers, whole_numbers)
+def test_probability_of_improvement_is_the_statistic_of_mann_and_whitney(x: list[int], y: list[int]) -> None:
+    expected = mannwhitneyu(x, y).statistic / (len(x) * len(y)) if set(x) | set(y) != {x[0]} else 0.5
+    assert probability_of_improvement(x, y) == pytest.approx(expected)
+    assert probability_of_improvement(y, x) == pytest.approx(1 - expected)
+
+
+def test_improvement_is_the_mean_over_strata() -> None:
+    x, y = [1, 2, 9], [0, 2, 10, 0]
+    found = improvement_interval(x, y, strata=(["a", "a", "b"], ["a", "a", "b", "only y"]))
+    # The mean of 0.625 and 0; then the least and the most that resamples of {1, 2} and {0, 2} give.
+    assert found == pytest.approx((0.3125, 0.0, 0.5))
+    assert improvement_interval([5, 6], [1, 2, 3]) == Interval(1.0, 1.0, 1.0)
+    with pytest.raises(UnweaveError, match="no stratum in common"):
+        improvement_interval([1], [2], strata=(["a"], ["b"]))
+
+
+def test_intervals_of_improvement_are_those_of_resamples() -> None:
+    x, y = Stream.of(4).normal(60, 2).T
+    y -= 0.5
+    found = improvement_interval(x, y, resamples=4000)
+    # The standard error of U / (n m) by DeLong: variances of the mean win of each value.
+    wins = (x[:, None] > y).astype(float)
+    error = np.sqrt(wins.mean(1).var() / 60 + wins.mean(0).var() / 60)
+    assert found.high - found.low == pytest.approx(2 * 1.96 * error, rel=0.1)
+
+
+def study(scores: dict[str, dict[str, dict[str, float]]], seeds: int = 3) -> pd.DataFrame:
+    """Runs whose scores depend on data set and setting but not on the seed: scores[score][data][setting]."""
+    first = next(iter(scores.values()))
+    return pd.DataFrame(
+        [
+            {"data": data, "method": "m", "setting": setting, "seed": seed}
+            | {score: values[data][setting] for score, values in scores.items()}
+            for data, settings in first.items()
+            for setting in settings
+            for seed in range(seeds)
+        ]
+    )
+
+
+HAND_MADE = study(
+    {
+        "p": {"d": {"a": 1, "b": 2, "c": 3}, "e": {"a": 3, "b": 2, "c": 1}},
+        "q": {"d": {"a": 1, "b": 3, "c": 2}, "e": {"a": 3, "b": 1, "c": 2}},
+    }
+)
+
+
+def test_transfer_by_hand() -> None:
+    found = transfer(HAND_MADE, ["p", "q"])
+    assert found[["data", "score"]].to_numpy().tolist() == [
+        ["same", "same"],
+        ["same", "other"],
+        ["other", "same"],
+        ["other", "other"],
+    ]
+    assert found["trials"].tolist() == [10_000] * 4
+    # The chosen setting is best again; c -> 2/3, b -> 2/3, a -> 1, a -> 1; worst each time;
+    # c -> 2/3, b -> 2/3, a -> 1/3, a -> 1/3.
+    assert found["probability"].tolist() == pytest.approx([1, 5 / 6, 1 / 3, 1 / 2], abs=0.01)
+    assert found["equal"].tolist() == pytest.approx([1 / 3] * 4)  # only with itself
+    assert found["random"].tolist() == pytest.approx([2 / 3] * 4)  # 1/3, 2/3, 1
+
+
+def test_transfer_goes_to_another_seed() -> None:
+    # The best setting of seed 0 is the worst of seed 1 and the other way round.
+    runs = pd.DataFrame(
+        {"data": "d", "method": "m", "setting": list("aabb"), "seed": [0, 1, 0, 1], "p": [1, 0, 0, 1]}
+    )
+    found = transfer(runs, ["p"])
+    assert found[["data", "score"]].to_numpy().tolist() == [["same", "same"]]
+    assert found["probability"].tolist() == [0.5]  # only itself is not better
+    with pytest.raises(UnweaveError, match="there is one seed only"):
+        transfer(runs[runs["seed"] == 0], ["p"])
+
+
+def test_of_equals_the_first_is_chosen() -> None:
+    runs = study({"p": {"d": {"a": 1, "b": 1}}, "q": {"d": {"a": 1, "b": 0}}})
+    assert transfer(runs, ["p", "q"])["probability"][1] == 1.0
+    assert transfer(runs[::-1], ["p", "q"])["probability"][1] == pytest.approx(0.75, abs=0.02)
+
+
+def test_runs_without_scores_are_no_part_of_transfer() -> None:
+    runs = HAND_MADE.copy()
+    runs.loc[runs["setting"] == "c", "p"] = np.nan  # b is chosen on d, a on e
+    found = transfer(runs, ["p"])
+    assert found["probability"].tolist() == pytest.approx([1, 1 / 2])
+    assert found["random"].tolist() == pytest.approx([3 / 4, 3 / 4])
+    runs.loc[runs["data"] == "e", "p"] = np.nan  # half of the sources have nothing to choose from
+    found = transfer(runs, ["p"])
+    assert found[["data", "score"]].to_numpy().tolist() == [["same", "same"]]
+    assert found["trials"][0] == pytest.approx(5_000, abs=250)
+
+
+def test_transfer_needs_one_run_of_each() -> None:
+    with pytest.raises(
+        UnweaveError, match=r"several of m with a and seed 0 on d\. Take the runs of one source"
+    ):
+        transfer(pd.concat([HAND_MADE, HAND_MADE]), ["p"])
+    with pytest.raises(UnweaveError, match="needs runs, scores and trials; got 18 runs, 0 scores and 10000"):
+        transfer(HAND_MADE, [])
+    with pytest.raises(UnweaveError, match="got 0 runs, 1 scores and 10000 trials"):
+        transfer(HAND_MADE[:0], ["p"])
+    with pytest.raises(UnweaveError, match="got 18 runs, 1 scores and 0 trials"):
+        transfer(HAND_MADE, ["p"], trials=0)
+
+
+def test_transfer_depends_on_the_seed_only() -> None:
+    first, again, other = (transfer(HAND_MADE, ["p", "q"], trials=500, seed=seed) for seed in (1, 1, 2))
+    pd.testing.assert_frame_equal(first, again)
+    assert not first.equals(other)
+
+
+@pytest.fixture(scope="module")
+def models(reference: Path) -> pd.DataFrame:
+    folder = reference / "reference" / "published"
+    if not folder.is_dir():
+        pytest.skip("the published results are not beside the repository")
+    return wide(published(folder).table)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_published_models_transfer_as_published(models: pd.DataFrame, seed: int) -> None:
+    # Two digits are known of three of them, and 10,000 trials are good for about 0.003.
+    found = transfer(models, STUDY_SCORES, seed=seed).set_index(["data", "score"])["probability"]
+    assert found["same", "same"] == pytest.approx(0.807, abs=0.01)
+    assert found["other", "same"] == pytest.approx(0.56, abs=0.011)
+    assert found["same", "other"] == pytest.approx(0.62, abs=0.011)
+    assert found["other", "other"] == pytest.approx(0.54, abs=0.011)
+
+
+def test_published_scores_agree_as_published(models: pd.DataFrame) -> None:
+    matrix = spearman_matrix(models[models["data"] == "dsprites"][list(STUDY_SCORES)])
+    assert matrix.loc["mig", "dci.disentanglement"] == pytest.approx(0.93, abs=0.006)
+    beta, factor = "beta_vae_score.eval_accuracy", "factor_vae_score.eval_accuracy"
+    assert matrix.loc[beta, factor] == pytest.approx(0.82, abs=0.006)
+    assert matrix.loc["sap", "mig"] == pytest.approx(0.83, abs=0.006)
+    assert matrix["modularity"].drop("modularity").abs().max() < 0.15
