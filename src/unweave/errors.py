@@ -22,6 +22,10 @@ class ChecksumError(UnweaveError):
     """A file is there but is not, byte for byte, the one that was expected."""
 
 
+class DiskFullError(UnweaveError):
+    """There is no room left to write to; nothing that was written before is lost."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ' Did you mean "..."?' if one of the known words is close, else the list of them.
 

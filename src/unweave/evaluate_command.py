@@ -88,7 +88,7 @@ def evaluate_folder(
     from unweave.run import load
 
     run = load(path, device, data_root)
-    return evaluate_run(run, metrics, representations, effort, keep_codes=keep_codes, tell=tell)
+    return evaluate_run(run, metrics, representations, effort, keep=keep_codes, tell=tell)
 
 
 def show(path: Path, records: Sequence[Scores]) -> None:

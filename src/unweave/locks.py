@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -20,5 +20,7 @@ def hold(path: Path) -> Iterator[None]:
         except ImportError:  # Windows: nobody waits, so whoever writes must notice that others wrote too
             yield
             return
-        fcntl.flock(file, fcntl.LOCK_EX)
+        # A file system that knows no locks: as on Windows.
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield

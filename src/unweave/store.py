@@ -26,12 +26,16 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from unweave.card import model_card
-from unweave.errors import UnweaveError
+from unweave.errors import DiskFullError, UnweaveError
 from unweave.spec import RunSpec
 
 CHECKPOINT = re.compile(r"checkpoint-(0|[1-9]\d*)\.safetensors")
 # What a record must have to be one.
-NEEDED = {"spec.json": ("spec", "image_shape"), "result.json": ("outcome", "steps", "terms")}
+NEEDED = {
+    "spec.json": ("spec", "image_shape"),
+    "result.json": ("outcome", "steps", "terms"),
+    "ending.json": ("result", "together"),
+}
 # What tells one data set from another of the same name.
 DATA = ("image_shape", "data_source", "data_drawn")
 
@@ -119,11 +123,38 @@ class RunFolder:
         write_text(self.path / "log.jsonl", "".join(json.dumps(line) + "\n" for line in kept))
 
     def finish(self, weights: Mapping[str, Tensor], result: Mapping[str, Any]) -> None:
-        """Write how the run ended. The result comes last: where it is, everything else is."""
+        """Write how the run ended."""
+        self.prepare(weights, result, [])
+        self.complete()
+
+    def prepare(
+        self, weights: Mapping[str, Tensor], result: Mapping[str, Any], together: Sequence[str]
+    ) -> None:
+        """Write all about the end but the end itself, which comes when all runs that end together have this.
+
+        Runs of a population end together or not at all. Else, after a kill, the rest of them would train
+        their last steps again in smaller company, and their numbers would differ in the last digits.
+        """
         write_tensors(self.path / "weights.safetensors", weights)
         write_text(self.path / "card.md", model_card(self.spec, self.origin, result))
-        write_json(self.path / "result.json", result)
+        write_json(self.path / "ending.json", {"result": result, "together": list(together)})
+
+    @property
+    def ending(self) -> list[str] | None:
+        """The ids of the runs that end together with this one, if it is prepared to end."""
+        path = self.path / "ending.json"
+        return list(self._record("ending.json")["together"]) if path.exists() else None
+
+    def complete(self) -> None:
+        """End the run that was prepared. The result comes last: where it is, everything else is."""
+        write_json(self.path / "result.json", self._record("ending.json")["result"])
         self.drop_checkpoints()
+        (self.path / "ending.json").unlink(missing_ok=True)
+
+    def unprepare(self) -> None:
+        """Take back what `prepare` wrote: the run goes on from its last checkpoint."""
+        for name in ("ending.json", "weights.safetensors", "card.md"):
+            (self.path / name).unlink(missing_ok=True)
 
     def weights(self) -> dict[str, Tensor]:
         """The trained weights."""
@@ -221,7 +252,7 @@ class explained:  # noqa: N801  reads as a word in a with statement
         if isinstance(error, OSError):
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             what = "the disk is full" if full else str(error.strerror)
-            raise UnweaveError(
+            raise (DiskFullError if full else UnweaveError)(
                 f"cannot write {self.path}: {what}. {'Make room' if full else 'Mend that'} and run the same "
                 "command again: it goes on from the last checkpoint."
             ) from error

@@ -63,7 +63,7 @@ def test_an_interval_that_is_asked_for_later_is_added(run: unweave.Run) -> None:
 
 
 def test_kept_codes_are_looked_up(run: unweave.Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    evaluate_run(run, "mig", effort=EFFORT, keep_codes=True)
+    evaluate_run(run, "mig", effort=EFFORT, keep=True)
     expected = unweave.evaluate(run, metrics="factor_vae_score, modularity", points=(200, 100))
     monkeypatch.setattr(unweave.Run, "posterior", None)
     [found] = evaluate_run(run, "factor_vae_score, modularity", effort=EFFORT)

@@ -20,6 +20,7 @@ from unweave.evaluation.scores import SCHEMA, Scores
 from unweave.evaluation.sources import GroundTruthSource, Tell
 from unweave.locks import hold
 from unweave.metrics.metric import Metric
+from unweave.metrics.table import metrics_named
 from unweave.run import Run
 from unweave.store import RunFolder, read_tensors, write_json, write_tensors
 from unweave.training.batches import Data
@@ -34,10 +35,13 @@ def evaluate_run(
     effort: Effort | None = None,
     *,
     data: Data | None = None,
-    keep_codes: bool = False,
+    keep: bool = False,
     tell: Tell | None = None,
 ) -> list[Scores]:
-    """The scores of a run that were asked for, one record a representation; new ones go into its folder."""
+    """The scores of a run that were asked for, one record a representation; new ones go into its folder.
+
+    With `keep`, the codes of the whole grid are kept there too.
+    """
     effort = effort or Effort()
     if run.result["outcome"] != "finished":
         raise UnweaveError(
@@ -58,10 +62,34 @@ def evaluate_run(
         if missing:
             now = measure_source(source, missing, representation, effort, str(run.path), notes, tell)
             _add(run.folder, now, effort)
-    if keep_codes and isinstance(source, GroundTruthSource) and not source.truth.stochastic:
+    if keep and isinstance(source, GroundTruthSource) and not source.truth.stochastic:
         _keep_grid(run, source.encode_grid())
     kept = {record.representation: record for record in _of_effort(kept_scores(run.folder), effort)}
     return [_only(kept[representation], chosen, notes) for representation in representations]
+
+
+def all_kept(
+    folder: RunFolder, metrics: Sequence[str], representations: Sequence[str], effort: Effort
+) -> bool:
+    """Whether a run's folder has all these scores, so that nobody need load its networks."""
+    records = _of_effort(kept_scores(folder), effort)
+    return all(
+        _is_kept(metric, metric.protocol(representation), records, effort.repeats)
+        for representation in representations
+        for metric in metrics_named(metrics)
+    )
+
+
+def keep_codes(run: Run) -> None:
+    """Encode the whole grid of a run's data and keep the codes in its folder."""
+    source = source_of(run, Effort())
+    if isinstance(source, GroundTruthSource) and not (run.path / CODES).exists():
+        _keep_grid(run, source.encode_grid())
+
+
+def drop_codes(folder: RunFolder) -> None:
+    """Remove kept codes."""
+    (folder.path / CODES).unlink(missing_ok=True)
 
 
 def kept_scores(folder: RunFolder) -> list[Scores]:

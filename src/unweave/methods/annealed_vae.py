@@ -27,6 +27,7 @@ class AnnealedVAE(Method):
     iteration_threshold: Setting = 100_000.0
 
     name: ClassVar[str] = "annealed_vae"
+    strength: ClassVar[str | None] = "c_max"
     citation: ClassVar[str] = """@article{burgess2018understanding,
   author = {Christopher P. Burgess and Irina Higgins and Arka Pal and Loic Matthey and Nick Watters and
             Guillaume Desjardins and Alexander Lerchner},

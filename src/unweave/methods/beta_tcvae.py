@@ -31,6 +31,7 @@ class BetaTCVAE(Method):
     estimator: Estimator = "weighted"
 
     name: ClassVar[str] = "beta_tcvae"
+    strength: ClassVar[str | None] = "beta"
     citation: ClassVar[str] = """@inproceedings{chen2018isolating,
   author = {Ricky T. Q. Chen and Xuechen Li and Roger B. Grosse and David K. Duvenaud},
   title = {Isolating Sources of Disentanglement in Variational Autoencoders},

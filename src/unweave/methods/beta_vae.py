@@ -22,6 +22,7 @@ class BetaVAE(Method):
     beta: Setting = 4.0
 
     name: ClassVar[str] = "beta_vae"
+    strength: ClassVar[str | None] = "beta"
     citation: ClassVar[str] = """@inproceedings{higgins2017betavae,
   author = {Irina Higgins and Loic Matthey and Arka Pal and Christopher Burgess and Xavier Glorot and
             Matthew Botvinick and Shakir Mohamed and Alexander Lerchner},

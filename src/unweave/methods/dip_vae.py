@@ -34,6 +34,7 @@ class DIPVAE1(Method):
     lambda_d_factor: Setting = 10.0
 
     name: ClassVar[str] = "dip_vae_i"
+    strength: ClassVar[str | None] = "lambda_od"
     citation: ClassVar[str] = CITATION
 
     def loss(self, forward: Pass) -> Losses:
@@ -53,6 +54,7 @@ class DIPVAE2(Method):
     lambda_d_factor: Setting = 1.0
 
     name: ClassVar[str] = "dip_vae_ii"
+    strength: ClassVar[str | None] = "lambda_od"
     citation: ClassVar[str] = CITATION
 
     def loss(self, forward: Pass) -> Losses:

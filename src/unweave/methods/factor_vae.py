@@ -47,6 +47,7 @@ class FactorVAE(Method):
     second_batch: bool = False
 
     name: ClassVar[str] = "factor_vae"
+    strength: ClassVar[str | None] = "gamma"
     citation: ClassVar[str] = """@inproceedings{kim2018factorvae,
   author = {Hyunjik Kim and Andriy Mnih},
   title = {Disentangling by Factorising},

@@ -14,6 +14,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, get_args, get_type_hints
 
 import numpy as np
@@ -99,6 +100,7 @@ class Method(ABC):
 
     name: ClassVar[str]
     citation: ClassVar[str]  # BibTeX
+    strength: ClassVar[str | None] = None  # the setting that studies vary
     needs: ClassVar[Needs] = "images"
     players: ClassVar[tuple[Player, ...]] = ()  # besides the autoencoder
     stochastic: ClassVar[bool] = True  # whether z is drawn from q(z|x), or is its mean
@@ -132,8 +134,13 @@ def elbo_terms(forward: Pass) -> dict[str, Tensor]:
 
 def numeric_settings(method: Method | type[Method]) -> tuple[str, ...]:
     """Names of the settings in which runs of one group may differ."""
-    kinds = get_type_hints(method if isinstance(method, type) else type(method))
-    return tuple(each.name for each in fields(method) if kinds[each.name] == Setting)
+    return _numeric_fields(method if isinstance(method, type) else type(method))
+
+
+@cache  # a study asks for thousands of runs
+def _numeric_fields(kind: type[Method]) -> tuple[str, ...]:
+    kinds = get_type_hints(kind)
+    return tuple(each.name for each in fields(kind) if kinds[each.name] == Setting)
 
 
 def _fits(value: object, kind: Any) -> tuple[bool, str]:

@@ -74,6 +74,7 @@ def train_runs(
     for spec, path in zip(specs, folders, strict=True):
         by_id[spec.id] = RunFolder(path)
         by_id[spec.id].create(spec, _origin(data, device))
+    _complete_endings(by_id)
     open_specs = [spec for spec in {spec.id: spec for spec in specs}.values() if not by_id[spec.id].result]
     if open_specs:
         batches = batches_of(data, device)
@@ -82,6 +83,20 @@ def train_runs(
                 population = Population(together, data.shape, device)
                 _Training(population, step, by_id, batches, len(data), plan, tell, stopped).run()
     return [by_id[spec.id] for spec in specs]
+
+
+def _complete_endings(folders: Mapping[str, RunFolder]) -> None:
+    """End the runs that a kill has left prepared to end, if all that were to end together are."""
+    for folder in folders.values():
+        if (together := folder.ending) is None:
+            continue
+        others = [folders[run_id] for run_id in together if run_id in folders]
+        if all(other.ending is not None or other.result for other in others):
+            for other in others:
+                if other.ending is not None:
+                    other.complete()
+        elif folder.result is None:
+            folder.unprepare()
 
 
 def pick_device(name: str) -> torch.device:
@@ -184,14 +199,18 @@ class _Training:
 
     def _settle(self, terms: list[dict[str, float]] | None) -> None:
         """Write out the runs that are done, or that have no finite loss any more, and go on without them."""
-        keep = []
+        keep, outcomes = [], {}
         for run, spec in enumerate(self.population.specs):
-            last = terms[run] if terms else {}
-            diverged = not all(math.isfinite(value) for value in last.values())
+            diverged = terms is not None and not all(math.isfinite(value) for value in terms[run].values())
             if diverged or self.step >= spec.steps:
-                self._finish(run, "diverged" if diverged else "finished", last)
+                outcomes[run] = "diverged" if diverged else "finished"
             else:
                 keep.append(run)
+        together = [self.population.specs[run].id for run in outcomes]
+        for run, outcome in outcomes.items():
+            self._prepare(run, outcome, terms[run] if terms else {}, together)
+        for run_id in together:
+            self.folders[run_id].complete()
         if keep and len(keep) < len(self.population):
             logs = [self.update.log_state(run) for run in keep]
             self.population.select(keep)
@@ -199,7 +218,7 @@ class _Training:
         elif not keep:
             self.population.specs = []
 
-    def _finish(self, run: int, outcome: str, terms: dict[str, float]) -> None:
+    def _prepare(self, run: int, outcome: str, terms: dict[str, float], together: Sequence[str]) -> None:
         spec = self.population.specs[run]
         state = self.population.run_state(run)
         weights = {
@@ -212,7 +231,7 @@ class _Training:
             "runs_beside": len(self.population) - 1,
             "terms": _finite(terms),
         }
-        self.folders[spec.id].finish(weights, result)
+        self.folders[spec.id].prepare(weights, result, together)
 
     def _checkpoint(self) -> None:
         """All runs get the new checkpoint before any loses its old one: they stay at the same step."""

@@ -1,0 +1,198 @@
+"""The local engine: worker processes of this machine, started again when they die."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing.context import ForkServerContext, SpawnContext
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import torch
+
+from unweave.errors import DiskFullError, UnweaveError
+from unweave.study.folder import StudyFolder
+from unweave.study.ledger import Kind, Ledger, Task
+from unweave.study.planner import Unit
+from unweave.study.progress import Status, status_of
+from unweave.study.work import TrainAndScore, Work
+from unweave.study.worker import Driver, Worker, stop_on_signals
+from unweave.training.trainer import Stopped, pick_device
+
+POLL = 0.2  # seconds between two looks at the workers
+FULL = 3  # exit status of a worker that found the disk full
+STOPPED = 0  # a worker that was asked to stop has done what was asked
+VAIN = 20  # deaths of workers in a row, without any task done, after which something else is wrong
+
+
+@dataclass(frozen=True)
+class Post:
+    """What one worker process does, with how many threads."""
+
+    kinds: tuple[Kind, ...]
+    work: Work
+    threads: int
+
+
+def posts_for(work: TrainAndScore, workers: int | None = None) -> list[Post]:
+    """How many workers of which kind this machine takes.
+
+    Each GPU has one that trains and encodes, and the cores measure meanwhile; without a GPU all do both.
+    """
+    cores = os.cpu_count() or 1
+    if pick_device(work.device).type == "cuda":
+        first = torch.device(work.device).index if work.device.startswith("cuda:") else None
+        devices = [first] if first is not None else range(torch.cuda.device_count())
+        trains = [Post(("train",), replace(work, device=f"cuda:{i}", hand_over=True), 2) for i in devices]
+        measures = workers if workers is not None else max(1, cores - len(trains))
+        return trains + [Post(("evaluate",), replace(work, hand_over=True), 1)] * measures
+    number = workers if workers is not None else max(1, cores // 2)
+    return [Post(("evaluate", "train"), work, max(1, cores // number))] * number
+
+
+def open_ledger(study: StudyFolder, units: Sequence[Unit], path: Path | None = None) -> Ledger:
+    """The ledger of some units of a study, with a task for each that has none."""
+    ledger = Ledger(path or study.path / "ledger.sqlite")
+    tasks = []
+    for unit in units:
+        trained = all((study.run_path(run) / "result.json").exists() for run in unit.runs)
+        tasks.append((Task(unit.id, "train", unit.id), "done" if trained else "ready"))
+        for run in unit.runs:
+            measured = (study.run_path(run) / "scores.json").exists()
+            state = ("done" if measured else "ready") if trained else "waiting"
+            tasks.append((Task(run, "evaluate", unit.id, study.spec.measures), state))
+    ledger.add(tasks)
+    return ledger
+
+
+def run_local(
+    study: StudyFolder,
+    units: Sequence[Unit],
+    posts: Sequence[Post],
+    tell: Callable[[Status], None] | None = None,
+    ledger_path: Path | None = None,
+) -> Status:
+    """Work on units until all are done or failed. Others may work on the same study meanwhile."""
+    with contextlib.closing(open_ledger(study, units, ledger_path)) as ledger:
+        workers = _Workers(study, posts, ledger)
+        try:
+            with _signals_stop():
+                while workers.watch():
+                    if tell:
+                        tell(status_of(study, units, ledger))
+                    time.sleep(POLL)
+        finally:
+            workers.stop()
+        status = status_of(study, units, ledger)
+        if tell:
+            tell(status)
+        return status
+
+
+@contextmanager
+def shard_ledger() -> Iterator[Path]:
+    """A place for the ledger of a shard: of this machine only, made anew from the runs each time."""
+    with tempfile.TemporaryDirectory(prefix="unweave-") as folder:
+        yield Path(folder) / "ledger.sqlite"
+
+
+class _Workers:
+    """The worker processes of a driver."""
+
+    def __init__(self, study: StudyFolder, posts: Sequence[Post], ledger: Ledger) -> None:
+        self.study, self.posts, self.ledger = study, posts, ledger
+        self.context = _context()
+        self.processes: dict[int, BaseProcess] = {}
+        self.deaths, self.open_before = 0, ledger.open_tasks()
+
+    def watch(self) -> bool:
+        """Start workers where one is missing; False when nothing is open."""
+        left = self.ledger.open_tasks()
+        if left < self.open_before:
+            self.deaths, self.open_before = 0, left
+        for place, process in list(self.processes.items()):
+            if process.exitcode is None:
+                continue
+            process.join()
+            del self.processes[place]
+            if process.exitcode == FULL:
+                raise DiskFullError(
+                    f"the disk of {self.study.path} is full. Make room and run the same command again: all "
+                    "that is done is kept."
+                )
+            self.deaths += process.exitcode != 0
+            if self.deaths > VAIN:
+                raise UnweaveError(
+                    f"workers ended {self.deaths} times in a row with status {process.exitcode} before any "
+                    f"task was done; {self.study.path / 'workers.log'} says why."
+                )
+        if not left:
+            return False
+        for place, post in enumerate(self.posts):
+            if place not in self.processes:
+                self.processes[place] = self._start(post)
+        return True
+
+    def stop(self) -> None:
+        """Ask all workers to stop, and wait until they have written what they have."""
+        for process in self.processes.values():
+            process.terminate()
+        for process in self.processes.values():
+            process.join()
+
+    def _start(self, post: Post) -> BaseProcess:
+        arguments = (self.study.path, self.ledger.path, post, Driver.here())
+        process = self.context.Process(target=_worker, args=arguments, name=f"unweave {'/'.join(post.kinds)}")
+        process.start()
+        return process
+
+
+def _context() -> ForkServerContext | SpawnContext:
+    """How processes start: from a server that has imported what they need, where there is such a thing."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["unweave.study.local"])
+    return context
+
+
+def _worker(path: Path, ledger_path: Path, post: Post, driver: Driver) -> None:
+    stop_on_signals()
+    # What a worker says goes into a file, so that it does not tear the driver's progress apart.
+    log = (path / "workers.log").open("a", buffering=1)
+    os.dup2(log.fileno(), 1)
+    os.dup2(log.fileno(), 2)
+    torch.set_num_threads(post.threads)
+    try:
+        Worker(StudyFolder(path), Ledger(ledger_path), post.work, post.kinds, driver).run()
+    except (Stopped, KeyboardInterrupt):
+        sys.exit(STOPPED)
+    except DiskFullError:
+        sys.exit(FULL)
+
+
+@contextmanager
+def _signals_stop() -> Iterator[None]:
+    """SIGTERM stops a study as Ctrl-C does."""
+
+    def stop(number: int, _frame: object) -> None:
+        raise Stopped(f"stopped by signal {number}")
+
+    try:
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not in the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

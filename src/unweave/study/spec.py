@@ -1,0 +1,178 @@
+"""What a study is: runs, and what is measured of each. Plain data, checked before anything starts."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from unweave.errors import UnweaveError, did_you_mean
+from unweave.evaluation.evaluate import POINTS, REPRESENTATIONS
+from unweave.metrics.table import metrics_named
+from unweave.spec import RunSpec, method_with
+
+SCHEMA = 1
+RUN_FIELDS = tuple(field.name for field in dataclasses.fields(RunSpec) if field.name != "method")
+
+
+@dataclass(frozen=True)
+class StudySpec:
+    """Runs to train, and the metrics and representations to measure on each.
+
+    >>> runs = grid([{"name": "beta_vae", "beta": [1, 4]}], data="dsprites", seed="0-4")
+    >>> len(StudySpec("two betas", runs, metrics="quick").runs)
+    10
+    """
+
+    name: str
+    runs: tuple[RunSpec, ...]
+    metrics: tuple[str, ...] | str = "study"
+    representations: tuple[str, ...] = REPRESENTATIONS
+    points: tuple[int, int] = POINTS
+    seed: int = 0  # of the evaluation
+    pictures: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.name or not isinstance(self.name, str):
+            raise UnweaveError(f"a study must have a name; got {self.name!r}.")
+        unique = tuple(dict.fromkeys(self.runs))
+        if not unique:
+            raise UnweaveError(f'the study "{self.name}" has no runs.')
+        object.__setattr__(self, "runs", unique)
+        object.__setattr__(self, "metrics", tuple(m.name for m in metrics_named(self.metrics)))
+        object.__setattr__(self, "representations", tuple(self.representations))
+        for representation in self.representations:
+            if representation not in REPRESENTATIONS:
+                known = did_you_mean(str(representation), REPRESENTATIONS)
+                raise UnweaveError(f'there is no representation "{representation}". {known}')
+        if not self.representations:
+            raise UnweaveError("a study measures at least one representation: mean, sampled or both.")
+        points = tuple(self.points)
+        if len(points) != 2 or not all(isinstance(n, int) and n > 0 for n in points):
+            raise UnweaveError(
+                f"points are how many to train and to test on, such as {POINTS}; got {points}."
+            )
+        object.__setattr__(self, "points", points)
+
+    @property
+    def measures(self) -> str:
+        """What is measured of each run, as a text: where it changes, runs are measured again."""
+        return repr((self.metrics, self.representations, self.points, self.seed, self.pictures))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "runs"}
+        return {"schema": SCHEMA, **plain, "runs": [run.to_dict() for run in self.runs]}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> StudySpec:
+        """The spec that `to_dict` wrote."""
+        fields = dict(plain)
+        if (schema := fields.pop("schema", None)) != SCHEMA:
+            raise UnweaveError(
+                f"this study is of version {schema}; this unweave reads version {SCHEMA}. Use the unweave "
+                "that wrote it."
+            )
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in fields:
+            if name not in known:
+                raise UnweaveError(f'a study has no field "{name}". {did_you_mean(name, known)}')
+        runs = tuple(RunSpec.from_dict(run) for run in fields.pop("runs", ()))
+        for name in ("metrics", "representations", "points"):
+            if name in fields:
+                fields[name] = tuple(fields[name])
+        return cls(runs=runs, **fields)
+
+    def merged(self, other: StudySpec) -> StudySpec:
+        """The study with the runs, metrics and representations of another added."""
+        if (self.points, self.seed) != (other.points, other.seed):
+            raise UnweaveError(
+                f"the study measures {self.points} points from seed {self.seed}; {other.points} from seed "
+                f"{other.seed} would be another study. Choose another folder."
+            )
+        return dataclasses.replace(
+            self,
+            runs=(*self.runs, *other.runs),
+            metrics=tuple(dict.fromkeys((*self.metrics, *other.metrics))),
+            representations=tuple(dict.fromkeys((*self.representations, *other.representations))),
+            pictures=self.pictures or other.pictures,
+        )
+
+
+def grid(methods: Iterable[Mapping[str, Any]], **shared: Any) -> tuple[RunSpec, ...]:
+    """All combinations of values: each list in a method or in what is shared is a dimension.
+
+    A method is a table with its name, its settings and, where they differ, fields of its runs.
+    """
+    runs: list[RunSpec] = []
+    for method in methods:
+        fields = shared | {name: value for name, value in method.items() if name in RUN_FIELDS}
+        for name in shared:
+            if name not in RUN_FIELDS:
+                raise UnweaveError(f'a run has no field "{name}". {did_you_mean(name, RUN_FIELDS)}')
+        if "name" not in method:
+            raise UnweaveError('each method of a study needs its name: name = "beta_vae".')
+        settings = {k: v for k, v in method.items() if k != "name" and k not in RUN_FIELDS}
+        for chosen in _combinations(settings):
+            made = method_with(str(method["name"]), chosen)
+            runs += [RunSpec(made, **one) for one in _combinations(fields)]
+    return tuple(runs)
+
+
+def _combinations(table: Mapping[str, Any]) -> list[dict[str, Any]]:
+    values = [_values(name, value) for name, value in table.items()]
+    return [dict(zip(table, chosen, strict=True)) for chosen in product(*values)]
+
+
+def _values(name: str, value: Any) -> Sequence[Any]:
+    if name == "seed" and isinstance(value, str):
+        return whole_numbers(value)
+    if isinstance(value, list | tuple):
+        if not value:
+            raise UnweaveError(f"{name} has no values.")
+        return value
+    return [value]
+
+
+def whole_numbers(text: str) -> list[int]:
+    """0-3,7 -> 0, 1, 2, 3, 7."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        if not found:
+            raise UnweaveError(f'seeds are whole numbers and ranges, as in 0-7 or 1,3,5; got "{text}".')
+        first, last = int(found[1]), int(found[2] or found[1])
+        if last < first:
+            raise UnweaveError(f'the range of seeds "{part}" is empty; write the smaller number first.')
+        numbers += range(first, last + 1)
+    return numbers
+
+
+def read_study(path: str | Path) -> StudySpec:
+    """A study from a TOML file: its fields, a table [shared] of fields of all runs, and [[methods]]."""
+    path = Path(path)
+    try:
+        plain = tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        raise UnweaveError(f"there is no file {path}.") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UnweaveError(f"cannot read {path} as TOML: {error}") from error
+    known = ["name", "metrics", "representations", "points", "seed", "pictures", "shared", "methods"]
+    for name in plain:
+        if name not in known:
+            raise UnweaveError(f'{path}: a study has no field "{name}". {did_you_mean(name, known)}')
+    try:
+        runs = grid(plain.pop("methods", []), **plain.pop("shared", {}))
+        for name in ("metrics", "representations", "points"):
+            if isinstance(plain.get(name), list):
+                plain[name] = tuple(plain[name])
+        return StudySpec(plain.pop("name", path.stem), runs, **plain)
+    except UnweaveError as error:
+        raise UnweaveError(f"{path}: {error}") from error
+    except TypeError as error:
+        raise UnweaveError(f"{path} is not a study: {error}") from error

@@ -1,0 +1,105 @@
+"""What is done with a unit and with a run: train it, measure it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+import torch
+
+from unweave.data import GroundTruth
+from unweave.data import load as load_data
+from unweave.evaluation.evaluate import Effort
+from unweave.evaluation.kept import all_kept, drop_codes, evaluate_run, keep_codes
+from unweave.gallery import draw_missing_pictures
+from unweave.run import Run
+from unweave.store import RunFolder
+from unweave.study.folder import StudyFolder
+from unweave.study.planner import Unit
+from unweave.training.trainer import Plan, Report, pick_device, train_runs
+
+Progress: TypeAlias = Callable[[float], None]  # told the share that is done
+
+
+class Work(Protocol):
+    """What workers do. It travels to other processes, so it is plain data."""
+
+    def train(self, study: StudyFolder, unit: Unit, progress: Progress) -> None:
+        """Train all runs of a unit that are not trained."""
+
+    def evaluate(self, study: StudyFolder, run_id: str, progress: Progress) -> None:
+        """Measure a trained run."""
+
+
+@dataclass(frozen=True)
+class TrainAndScore:
+    """Train on a device, measure, and draw pictures if the study wants them.
+
+    With `hand_over`, the device that trains also encodes, and others, which have none, measure.
+    """
+
+    device: str = "auto"
+    data_root: Path | None = None
+    checkpoint_every: int = 10_000
+    log_every: int = 1_000
+    keep_codes: bool = False
+    hand_over: bool = False
+    jobs: int = 1
+
+    def train(self, study: StudyFolder, unit: Unit, progress: Progress) -> None:
+        """Train all runs of a unit that are not trained; fewer at a time if they do not fit."""
+        specs = [study.runs[run] for run in unit.runs]
+        paths = [study.run_path(run) for run in unit.runs]
+        data = _data(specs[0].data, self.data_root)
+
+        def tell(report: Report) -> None:
+            progress(report.step / report.steps)
+
+        largest = len(specs)
+        while True:
+            plan = Plan(self.device, self.log_every, self.checkpoint_every, largest)
+            try:
+                folders = train_runs(specs, data, paths, plan, tell)
+                break
+            except torch.cuda.OutOfMemoryError:
+                if largest == 1:
+                    raise
+                largest //= 2
+                torch.cuda.empty_cache()
+        if self.hand_over and not data.stochastic:
+            for folder in folders:
+                if (folder.result or {}).get("outcome") == "finished" and not self._is_measured(
+                    study, folder
+                ):
+                    keep_codes(Run(folder, str(pick_device(self.device)), data))
+
+    def evaluate(self, study: StudyFolder, run_id: str, progress: Progress) -> None:
+        """Measure a run, if it has not diverged, as far as it is not measured."""
+        folder, spec = study.run_folder(run_id), study.spec
+        if (folder.result or {}).get("outcome") != "diverged" and not self._is_measured(study, folder):
+            device = "cpu" if self.hand_over else self.device
+            run = Run(folder, str(pick_device(device)), _data(study.runs[run_id].data, self.data_root))
+            evaluate_run(
+                run,
+                spec.metrics,
+                spec.representations,
+                Effort(spec.points, seed=spec.seed, jobs=self.jobs),
+                keep=self.keep_codes,
+                tell=lambda done, total, what: progress(done / total),  # noqa: ARG005
+            )
+            if spec.pictures:
+                draw_missing_pictures(run)
+        if not self.keep_codes:
+            drop_codes(folder)
+
+    def _is_measured(self, study: StudyFolder, folder: RunFolder) -> bool:
+        spec = study.spec
+        return all_kept(folder, spec.metrics, spec.representations, Effort(spec.points, seed=spec.seed))
+
+
+@cache
+def _data(name: str, root: Path | None) -> GroundTruth:
+    return load_data(name, root)

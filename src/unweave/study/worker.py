@@ -1,0 +1,158 @@
+"""A worker: claims a task, does it, says how it went, and claims the next until nothing is open."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+
+from unweave.errors import DiskFullError, UnweaveError
+from unweave.store import write_json
+from unweave.study.folder import StudyFolder
+from unweave.study.ledger import Kind, Ledger, Task, birth
+from unweave.study.planner import Unit, read_plan
+from unweave.study.work import Work
+from unweave.training.trainer import Stopped
+
+RENEW = 5.0  # seconds between two signs of life
+ALONE = "alone-"  # begins the name of a unit that was split off a failing one
+IDLE = 0.2  # seconds between two looks for a task while others work on what comes before
+
+
+@dataclass(frozen=True)
+class Driver:
+    """The process that started a worker, which does not outlive it."""
+
+    pid: int
+    born: str
+
+    @classmethod
+    def here(cls) -> Driver:
+        """Of this process."""
+        return cls(os.getpid(), birth(os.getpid()) or "")
+
+    @property
+    def lives(self) -> bool:
+        """Whether it is still there."""
+        return birth(self.pid) == self.born
+
+
+@dataclass
+class Worker:
+    """Does tasks of a study, of the first kind before those of the second."""
+
+    study: StudyFolder
+    ledger: Ledger
+    work: Work
+    kinds: Sequence[Kind] = ("evaluate", "train")
+    driver: Driver | None = None
+
+    def __post_init__(self) -> None:
+        self._read_study()
+
+    def run(self) -> None:
+        """Work until nothing is open."""
+        while True:
+            task = self.ledger.claim(self.kinds)
+            if task is not None:
+                self.do(task)
+            elif self.ledger.open_tasks():
+                time.sleep(IDLE)
+            else:
+                return
+
+    def do(self, task: Task) -> None:
+        """Do one task. What goes wrong with it is noted; only a stop and a full disk end the worker."""
+        start = time.monotonic()
+        if task.unit not in self.units or task.wanted not in ("", self.study.spec.measures):
+            self._read_study()  # somebody has added to it meanwhile
+        unit = self.units.get(task.unit) or Unit((task.unit.removeprefix(ALONE),))
+        try:
+            with _SignsOfLife(self.ledger, task, self.driver) as signs:
+                if task.kind == "train":
+                    self.work.train(self.study, unit, signs.tell)
+                else:
+                    self.work.evaluate(self.study, task.id, signs.tell)
+        except (Stopped, KeyboardInterrupt, DiskFullError):
+            self.ledger.release(task)
+            raise
+        except Exception as error:
+            self._note_failure(task, unit, error)
+        else:
+            self.ledger.done(task, time.monotonic() - start)
+
+    def _read_study(self) -> None:
+        self.study = StudyFolder(self.study.path)
+        self.units = {unit.id: unit for unit in read_plan(self.study)}
+
+    def _note_failure(self, task: Task, unit: Unit, error: Exception) -> None:
+        text = str(error) if isinstance(error, UnweaveError) else f"{type(error).__name__}: {error}"
+        if not self.ledger.fail(task, text):
+            return
+        if task.kind == "train" and len(unit.runs) > 1:
+            self.ledger.split(task, [(Task(ALONE + run, "train", ALONE + run), run) for run in unit.runs])
+            return
+        trace = "".join(traceback.format_exception(error))
+        for run in unit.runs if task.kind == "train" else [task.id]:
+            if self.study.run_path(run).is_dir():
+                note = {"doing": task.kind, "error": text, "trace": trace}
+                write_json(self.study.run_path(run) / "error.json", note)
+
+
+class _SignsOfLife:
+    """Renews a lease while work goes on; ends the process if its driver has died or the lease is lost."""
+
+    def __init__(self, ledger: Ledger, task: Task, driver: Driver | None) -> None:
+        self.path, self.task, self.driver = ledger.path, task, driver
+        self.progress = 0.0
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def tell(self, progress: float) -> None:
+        """Note how far the work is."""
+        self.progress = progress
+
+    def __enter__(self) -> _SignsOfLife:
+        self.thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.over.set()
+        self.thread.join()
+
+    def _run(self) -> None:
+        ledger: Ledger | None = None
+        due = time.monotonic() + RENEW
+        while not self.over.wait(0.5):
+            if self.driver is not None and not self.driver.lives:
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
+            if time.monotonic() < due:
+                continue
+            due = time.monotonic() + RENEW
+            try:
+                ledger = ledger or Ledger(self.path)  # a connection of this thread's own
+                if not ledger.renew(self.task, self.progress):
+                    os.kill(os.getpid(), signal.SIGTERM)
+                    return
+            except UnweaveError:
+                continue  # a disk that is full will be told by whoever writes results
+        if ledger is not None:
+            ledger.close()
+
+
+def stop_on_signals() -> None:
+    """Let SIGTERM and SIGINT end the worker between two steps, with everything written."""
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        raise Stopped(f"stopped by signal {number}")
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
