@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unweave import data, methods, metrics
+    from unweave import data, impossibility, methods, metrics
     from unweave.evaluation import Scores, evaluate
     from unweave.run import Run, load, train
     from unweave.spec import RunSpec
@@ -25,6 +25,7 @@ __all__ = [
     "__version__",
     "data",
     "evaluate",
+    "impossibility",
     "load",
     "methods",
     "metrics",
@@ -39,6 +40,7 @@ _WHERE = {
     "Stream": "unweave.streams",
     "data": "unweave.data",
     "evaluate": "unweave.evaluation",
+    "impossibility": "unweave.impossibility",
     "load": "unweave.run",
     "methods": "unweave.methods",
     "metrics": "unweave.metrics",

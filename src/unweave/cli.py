@@ -268,11 +268,122 @@ def evaluate_codes(
 
 
 @app.command(help_flags=[])
+def study(*tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]) -> None:
+    """Many runs as one piece of work: `unweave study plan | run | status | collect | retry | export`."""
+    from unweave.study_command import study_app
+
+    study_app()(tokens, exit_on_error=False, print_error=False)
+
+
+@app.command(help_flags=[])
 def metrics(*tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]) -> None:
     """List and explain metrics: `unweave metrics list`, `unweave metrics explain mig`."""
     from unweave.metrics_command import metrics_app
 
     metrics_app()(tokens, exit_on_error=False, print_error=False)
+
+
+@app.command
+def impossibility(
+    subject: str,
+    *,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("impossibility.png"),
+    metrics: str = "headline",
+    mixing: Literal["reflection", "cosines"] = "reflection",
+    representation: Literal["mean", "sampled"] = "sampled",
+    points: tuple[int, int] = (10_000, 5_000),
+    seed: int = 0,
+    device: str = "auto",
+    data_root: Path | None = None,
+) -> None:
+    """Entangle codes without changing their distribution: what labels see of it, and what is seen without.
+
+    Parameters
+    ----------
+    subject
+        The folder of a run, or a data set, whose factors are then perfect codes.
+    output
+        The picture's file.
+    metrics
+        Names with commas between them, or quick, headline, study or all. See `unweave metrics list`.
+    mixing
+        By a reflection, as in the proof, or by a matrix of cosines, which mixes many codes more.
+    representation
+        Codes of a run are drawn from q(z|x), which is nearest to the prior, or are its means.
+    points
+        How many points to train and to test on.
+    seed
+        Seed of the points and of everything else that is random.
+    device
+        Where a run encodes: auto, cpu, cuda or cuda:1.
+    data_root
+        Folder of the official files of data sets.
+    """
+    from unweave.evaluation.evaluate import Effort
+    from unweave.impossibility import compare
+    from unweave.impossibility_command import show as show_comparison
+    from unweave.impossibility_command import subject_named
+    from unweave.metrics.table import metrics_named
+
+    metrics_named(metrics)  # a wrong name is told before anything takes time
+    with _progress(f"entangling {subject}") as progress:
+        found = subject_named(subject, representation, Effort(points, seed=seed), device, data_root, progress)
+        comparison = compare(
+            found.codes,
+            found.factors,
+            mixing=mixing,
+            metrics=metrics,
+            points=points,
+            code_names=found.code_names,
+            factor_names=found.factor_names,
+            seed=seed,
+            tell=progress,
+        )
+    show_comparison(found.title, comparison)
+    comparison.plot(output)
+    print(f"-> {output}")
+
+
+@app.command
+def report(
+    *subjects: Path,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("report"),
+    published: Path | None = None,
+    mapping: Path | None = None,
+    representation: str = "mean",
+    scores: str | None = None,
+) -> None:
+    """Answer the questions of the study from tables of results: a page, its figures and its tables.
+
+    Parameters
+    ----------
+    subjects
+        Folders of studies, or tables of results (.parquet, .csv).
+    output
+        Folder of the report. Open index.html in it.
+    published
+        Folder of the published results (results_*.csv), to report on, alone or beside the others.
+    mapping
+        TOML file that says which column is what, for tables of other tools.
+    representation
+        Whose scores are compared: mean or sampled.
+    scores
+        Metrics to compare, with commas between them. Default: the six of the study.
+    """
+    from unweave.report_command import make_report
+
+    chosen = [name.strip() for name in scores.split(",")] if scores else None
+    with _progress("report") as progress:
+        page = make_report(
+            subjects,
+            output,
+            published_folder=published,
+            mapping=mapping,
+            representation=representation,
+            scores=chosen,
+            progress=progress,
+        )
+    print(f"-> {page}")
 
 
 @app.command

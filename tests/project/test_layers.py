@@ -19,14 +19,32 @@ LAYERS = [
     {"training"},
     {"run"},
     {"evaluation"},
-    {"study"},
+    {"impossibility"},
     {"pictures"},
     {"gallery"},
+    {"study"},
     {"report", "explore"},
-    {"train_command", "metrics_command", "evaluate_command"},
+    {
+        "train_command",
+        "metrics_command",
+        "evaluate_command",
+        "study_command",
+        "impossibility_command",
+        "report_command",
+    },
     {"cli"},
 ]
-WITHOUT_TORCH = {"errors", "places", "locks", "results", "data", "metrics", "pictures", "report"}
+WITHOUT_TORCH = {
+    "errors",
+    "places",
+    "locks",
+    "results",
+    "data",
+    "metrics",
+    "pictures",
+    "impossibility",
+    "report",
+}
 
 
 def part_of(module: str) -> str:

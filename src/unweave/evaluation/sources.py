@@ -107,11 +107,9 @@ class ArraySource:
     @property
     def rows(self) -> int | None:
         """The number of rows, unless they are all combinations of factors."""
-        """The number of rows, unless they are all combinations of factors."""
         return None if self._grid is not None else len(self.codes)
 
     def lacks(self, needs: Needs) -> str | None:
-        """Why something cannot be had, or None."""
         """Why something cannot be had, or None."""
         if needs == "posterior" and self.log_var is None:
             return "it needs the log variances of q(z|x): give log_var="
@@ -139,7 +137,6 @@ class ArraySource:
 
     def interventions(self, kind: str) -> Representation:
         """Look-ups in the rows."""
-        """Look-ups in the rows."""
         codes = self._drawn(kind, Stream.of(0).child("interventions"))
         if self._grid is None:
             return Representation.from_rows(codes, self.factors)
@@ -148,11 +145,9 @@ class ArraySource:
 
     def posterior(self) -> tuple[Posterior, NDArray[np.int64]]:
         """Posteriors and factors of all images."""
-        """Posteriors and factors of all images."""
         return Posterior(self.codes, self.log_var), self.factors
 
     def likelihood(self, n: int, stream: Stream) -> tuple[NDArray[np.float64], Posterior]:  # noqa: ARG002
-        """Refuse: codes do not say how likely images are."""
         """Refuse: codes do not say how likely images are."""
         raise UnweaveError("codes alone do not say how likely images are.")
 
@@ -190,11 +185,9 @@ class GroundTruthSource:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the factors."""
-        """The names of the factors."""
         return tuple(factor.name for factor in self.truth.factors)
 
     def lacks(self, needs: Needs) -> str | None:
-        """Why something cannot be had, or None."""
         """Why something cannot be had, or None."""
         if needs == "likelihood" and self.losses is None:
             return "it needs a trained run"
@@ -221,18 +214,15 @@ class GroundTruthSource:
 
     def interventions(self, kind: str) -> Representation:
         """Look-ups in the grid; images that are drawn at random are encoded as they are asked for."""
-        """Look-ups in the grid; images that are drawn at random are encoded as they are asked for."""
         if not self.truth.stochastic:
             self.encode_grid()
         return Representation(lambda factors, stream: self._codes(factors, kind, stream), self.truth.sizes)
 
     def posterior(self) -> tuple[Posterior, NDArray[np.int64]]:
         """Posteriors and factors of all images."""
-        """Posteriors and factors of all images."""
         return self.encode_grid(), self.truth.factors_at(np.arange(len(self.truth)))
 
     def likelihood(self, n: int, stream: Stream) -> tuple[NDArray[np.float64], Posterior]:
-        """How unlikely n drawn images are, -log p(x|z), and their posteriors."""
         """How unlikely n drawn images are, -log p(x|z), and their posteriors."""
         if self.losses is None:
             raise UnweaveError("only a trained run says how likely images are.")

@@ -118,7 +118,7 @@ class Ledger:
                     base.execute(
                         "UPDATE tasks SET wanted = ?, state = ?, attempts = 0, deaths = 0, error = NULL "
                         "WHERE id = ? AND state != 'running'",
-                        (task.wanted, state, task.id),
+                        (task.wanted, "ready" if state == "done" else state, task.id),
                     )
 
     def claim(self, kinds: Iterable[Kind]) -> Task | None:
@@ -179,11 +179,8 @@ class Ledger:
                 "UPDATE tasks SET attempts = ?, error = ?, state = ?, pid = NULL WHERE id = ?",
                 (attempts + 1, error, "failed" if last else "ready", task.id),
             )
-            if last and task.kind == "train":
-                base.execute(
-                    "UPDATE tasks SET state = 'failed', error = ? WHERE unit = ? AND state = 'waiting'",
-                    ("its training failed", task.unit),
-                )
+            if last:
+                _fail_waiting(base, task.unit)
         return last
 
     def split(self, task: Task, parts: Iterable[tuple[Task, str]]) -> None:
@@ -253,20 +250,31 @@ class Ledger:
 
     def _bury(self, base: sqlite3.Connection) -> None:
         """Take the tasks of dead workers back."""
-        rows = base.execute("SELECT id, host, pid, born, until, deaths FROM tasks WHERE state = 'running'")
-        for task_id, host, pid, born, until, deaths in rows.fetchall():
+        rows = base.execute(
+            "SELECT id, unit, host, pid, born, until, deaths FROM tasks WHERE state = 'running'"
+        )
+        for task_id, unit, host, pid, born, until, before in rows.fetchall():
             alive = birth(pid) == born if host == self.host else time.time() < until
-            if not alive:
-                failed = deaths + 1 >= DEATHS
-                base.execute(
-                    "UPDATE tasks SET state = ?, deaths = ?, error = ?, pid = NULL WHERE id = ?",
-                    (
-                        "failed" if failed else "ready",
-                        deaths + 1,
-                        f"its worker died {deaths + 1} times" if failed else None,
-                        task_id,
-                    ),
-                )
+            if alive:
+                continue
+            deaths = before + 1
+            failed = deaths >= DEATHS
+            error = f"its worker died {deaths} times" if failed else None
+            base.execute(
+                "UPDATE tasks SET state = ?, deaths = ?, error = ?, pid = NULL WHERE id = ?",
+                ("failed" if failed else "ready", deaths, error, task_id),
+            )
+            if failed:
+                _fail_waiting(base, unit)
+
+
+def _fail_waiting(base: sqlite3.Connection, unit: str) -> None:
+    """Runs that wait for a unit that has failed have failed."""
+    base.execute(
+        "UPDATE tasks SET state = 'failed', error = 'its training failed' "
+        "WHERE unit = ? AND state = 'waiting'",
+        (unit,),
+    )
 
 
 def birth(pid: int) -> str | None:

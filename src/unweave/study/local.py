@@ -63,11 +63,11 @@ def open_ledger(study: StudyFolder, units: Sequence[Unit], path: Path | None = N
     ledger = Ledger(path or study.path / "ledger.sqlite")
     tasks = []
     for unit in units:
-        trained = all((study.run_path(run) / "result.json").exists() for run in unit.runs)
-        tasks.append((Task(unit.id, "train", unit.id), "done" if trained else "ready"))
+        trained = {run: (study.run_path(run) / "result.json").exists() for run in unit.runs}
+        tasks.append((Task(unit.id, "train", unit.id), "done" if all(trained.values()) else "ready"))
         for run in unit.runs:
             measured = (study.run_path(run) / "scores.json").exists()
-            state = ("done" if measured else "ready") if trained else "waiting"
+            state = ("done" if measured else "ready") if trained[run] else "waiting"
             tasks.append((Task(run, "evaluate", unit.id, study.spec.measures), state))
     ledger.add(tasks)
     return ledger
@@ -84,11 +84,13 @@ def run_local(
     with contextlib.closing(open_ledger(study, units, ledger_path)) as ledger:
         workers = _Workers(study, posts, ledger)
         try:
-            with _signals_stop():
+            with noted_signals() as signals:
                 while workers.watch():
                     if tell:
                         tell(status_of(study, units, ledger))
                     time.sleep(POLL)
+                    if signals:
+                        raise Stopped(f"stopped by signal {signals[0]}")
         finally:
             workers.stop()
         status = status_of(study, units, ledger)
@@ -180,7 +182,26 @@ def _worker(path: Path, ledger_path: Path, post: Post, driver: Driver) -> None:
 
 
 @contextmanager
-def _signals_stop() -> Iterator[None]:
+def noted_signals() -> Iterator[list[int]]:
+    """A list of the signals that came. They wait their turn: a process that is being started is not lost."""
+    received: list[int] = []
+    try:
+        before = {
+            number: signal.signal(number, lambda found, _: received.append(found))
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+    except ValueError:  # not in the main thread
+        yield received
+        return
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def signals_stop() -> Iterator[None]:
     """SIGTERM stops a study as Ctrl-C does."""
 
     def stop(number: int, _frame: object) -> None:

@@ -55,7 +55,8 @@ def make_units(runs: Sequence[RunSpec], largest: int) -> list[Unit]:
     kinds = [kind.name for kind in METHODS]
 
     def place(run: RunSpec) -> tuple[Any, ...]:
-        return (repr(shared_by(run)), run.steps, _players(run), run.seed, kinds.index(run.method.name))
+        alike = (repr(shared_by(run)), run.steps, _players(run))
+        return (*alike, run.seed, kinds.index(run.method.name), repr(run.method), run.learning_rate)
 
     units: list[tuple[int, int, Unit]] = []
     ordered = sorted(runs, key=place)

@@ -82,7 +82,7 @@ class Worker:
             self.ledger.release(task)
             raise
         except Exception as error:
-            self._note_failure(task, unit, error)
+            note_failure(self.study, self.ledger, task, unit, *told(error))
         else:
             self.ledger.done(task, time.monotonic() - start)
 
@@ -90,18 +90,24 @@ class Worker:
         self.study = StudyFolder(self.study.path)
         self.units = {unit.id: unit for unit in read_plan(self.study)}
 
-    def _note_failure(self, task: Task, unit: Unit, error: Exception) -> None:
-        text = str(error) if isinstance(error, UnweaveError) else f"{type(error).__name__}: {error}"
-        if not self.ledger.fail(task, text):
-            return
-        if task.kind == "train" and len(unit.runs) > 1:
-            self.ledger.split(task, [(Task(ALONE + run, "train", ALONE + run), run) for run in unit.runs])
-            return
-        trace = "".join(traceback.format_exception(error))
-        for run in unit.runs if task.kind == "train" else [task.id]:
-            if self.study.run_path(run).is_dir():
-                note = {"doing": task.kind, "error": text, "trace": trace}
-                write_json(self.study.run_path(run) / "error.json", note)
+
+def note_failure(study: StudyFolder, ledger: Ledger, task: Task, unit: Unit, text: str, trace: str) -> None:
+    """Note what went wrong with a task; a unit that will not be tried again is split into its runs."""
+    if not ledger.fail(task, text):
+        return
+    if task.kind == "train" and len(unit.runs) > 1:
+        ledger.split(task, [(Task(ALONE + run, "train", ALONE + run), run) for run in unit.runs])
+        return
+    for run in unit.runs if task.kind == "train" else [task.id]:
+        if study.run_path(run).is_dir():
+            note = {"doing": task.kind, "error": text, "trace": trace}
+            write_json(study.run_path(run) / "error.json", note)
+
+
+def told(error: Exception) -> tuple[str, str]:
+    """An error as one line for people, and all of it."""
+    text = str(error) if isinstance(error, UnweaveError) else f"{type(error).__name__}: {error}"
+    return text, "".join(traceback.format_exception(error))
 
 
 class _SignsOfLife:

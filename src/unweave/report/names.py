@@ -1,0 +1,178 @@
+"""How the report calls things, in which order it shows them, and what each score is good for.
+
+Names of the published study are short enough for the axes of its figures. Whatever is not listed is shown
+under its own name, after the others, so a new method or metric needs no entry here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from unweave.report.published import STUDY_SCORES
+from unweave.results import COLUMNS, METHOD_ORDER
+
+METHODS = {
+    "beta_vae": "β-VAE",
+    "factor_vae": "FactorVAE",
+    "dip_vae_i": "DIP-VAE-I",
+    "dip_vae_ii": "DIP-VAE-II",
+    "beta_tcvae": "β-TCVAE",
+    "annealed_vae": "AnnealedVAE",
+}
+DATA = {
+    "dsprites": "dSprites",
+    "color_dsprites": "Color-dSprites",
+    "noisy_dsprites": "Noisy-dSprites",
+    "scream_dsprites": "Scream-dSprites",
+    "smallnorb": "SmallNORB",
+    "cars3d": "Cars3D",
+    "shapes3d": "Shapes3D",
+}
+SCORES = {
+    "beta_vae_score.eval_accuracy": "BetaVAE",
+    "factor_vae_score.eval_accuracy": "FactorVAE",
+    "mig": "MIG",
+    "dci.disentanglement": "DCI",
+    "modularity": "Modularity",
+    "sap": "SAP",
+    "irs": "IRS",
+    "elbo.reconstruction": "Reconstruction",
+    "elbo.kl": "KL",
+    "elbo.elbo": "ELBO",
+    "elbo.active": "Active codes",
+    "total_correlation": "TC",
+    "total_correlation (mean)": "TC (mean)",
+    "total_correlation (sampled)": "TC (sampled)",
+    "wasserstein_correlation": "Wasserstein",
+    "wasserstein_correlation_normalised": "Wasserstein/norm",
+    "mean_pairwise_information": "Pairwise MI",
+    "mean_pairwise_information (mean)": "Pairwise MI (mean)",
+    "mean_pairwise_information (sampled)": "Pairwise MI (sampled)",
+    "downstream_logistic.efficiency": "LR efficiency",
+    "downstream_trees.efficiency": "GBT efficiency",
+    **{f"downstream_logistic.test_accuracy_{n}": f"LR {n:,}" for n in (10, 100, 1000, 10_000)},
+    **{f"downstream_trees.test_accuracy_{n}": f"GBT {n:,}" for n in (10, 100, 1000, 10_000)},
+}
+
+# What can be measured without a label, in the order of the figures.
+UNSUPERVISED = (
+    "elbo.reconstruction",
+    "elbo.kl",
+    "elbo.elbo",
+    "elbo.active",
+    *(
+        f"{score} ({codes})"
+        for score in ("total_correlation", "mean_pairwise_information")
+        for codes in ("sampled", "mean")
+    ),
+)
+_OF_NO_METRIC = ("elbo", "total_correlation", "wasserstein_correlation", "mean_pairwise_information")
+MOST_SCORES = 8  # so many columns are legible
+
+# A smaller value of this method's strength regularises more: c_max is a capacity.
+CAPACITY = ("annealed_vae",)
+
+
+def label(name: str, labels: Mapping[str, str]) -> str:
+    """The label of a name, or the name.
+
+    >>> label("beta_vae", METHODS), label("my_vae", METHODS)
+    ('β-VAE', 'my_vae')
+    """
+    return labels.get(name, name)
+
+
+def score_label(name: str) -> str:
+    """The label of a score."""
+    return SCORES.get(name, name)
+
+
+def in_order(names: Iterable[str], order: Iterable[str]) -> list[str]:
+    """The names without repeats, those of the order first, the others by name.
+
+    >>> in_order(["mine", "beta_vae", "a"], METHODS)
+    ['beta_vae', 'a', 'mine']
+    """
+    place = {name: i for i, name in enumerate(order)}
+    return sorted(set(names), key=lambda name: (place.get(name, len(place)), name))
+
+
+def data_sets(runs: pd.DataFrame) -> list[str]:
+    """The data sets of runs, in the order of the figures."""
+    return in_order(runs["data"], DATA)
+
+
+def methods(runs: pd.DataFrame) -> list[str]:
+    """The methods of runs, in the order of the figures."""
+    return in_order(runs["method"], METHOD_ORDER)
+
+
+def measured(runs: pd.DataFrame, names: Iterable[str]) -> list[str]:
+    """Those of the scores that some run has."""
+    return [name for name in names if name in runs and runs[name].notna().any()]
+
+
+def metric_scores(runs: pd.DataFrame) -> list[str]:
+    """The scores that are compared: the study's six, or up to eight others if there is none of them."""
+    own = [str(name) for name in runs if name not in COLUMNS]
+    others = [
+        name
+        for name in own
+        if name.split(".")[0].removesuffix("_normalised") not in _OF_NO_METRIC
+        and not name.startswith("downstream_")
+        and "train" not in name
+    ]
+    return measured(runs, STUDY_SCORES) or measured(runs, others)[:MOST_SCORES]
+
+
+def downstream_scores(runs: pd.DataFrame) -> tuple[list[str], list[str]]:
+    """The accuracies of downstream tasks, and their statistical efficiencies."""
+    found = measured(runs, in_order((str(name) for name in runs if name not in COLUMNS), SCORES))
+    tasks = [name for name in found if name.startswith("downstream_")]
+    return (
+        [name for name in tasks if ".test_accuracy_" in name],
+        [name for name in tasks if name.endswith(".efficiency")],
+    )
+
+
+def regularisation_steps(runs: pd.DataFrame) -> pd.Series[int]:
+    """For each run the place of its strength among those of its method, 0 for the weakest regularisation.
+
+    Methods have strengths of different scales; their places can share an axis. Runs without a strength are
+    at place 0.
+    """
+    strength = runs["strength"].where(~runs["method"].isin(CAPACITY), -runs["strength"])
+    rank = strength.groupby(runs["method"]).rank("dense").fillna(1.0)
+    return (rank - 1).astype(np.int64).rename("step")
+
+
+def setting_label(method: str, strength: float, setting: str) -> str:
+    """A short name of a setting: the method and its strength.
+
+    >>> setting_label("beta_vae", 4.0, "beta=4")
+    'β-VAE 4'
+    """
+    return (
+        f"{label(method, METHODS)} {strength:g}" if np.isfinite(strength) else f"{method} {setting}".strip()
+    )
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as a part of a sentence.
+
+    >>> listed(["MIG", "DCI", "SAP"])
+    'MIG, DCI and SAP'
+    """
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def counted(number: int, what: str) -> str:
+    """So many of something.
+
+    >>> counted(1, "run"), counted(12600, "run")
+    ('1 run', '12,600 runs')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

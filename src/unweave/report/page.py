@@ -1,0 +1,250 @@
+"""The report: one page that needs nothing but itself, and all its figures and tables as files.
+
+The page has a policy that forbids it to load anything, so it shows the same without a network.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+
+from unweave import __version__
+from unweave.errors import UnweaveError
+from unweave.report import interactive
+from unweave.report.formats import table_html, write_figure, write_table
+from unweave.report.names import DATA, METHODS, counted, data_sets, label, listed, methods, score_label
+from unweave.report.published import STUDY_SCORES
+from unweave.report.section import Drawing, Material, Section, Sheet, material
+from unweave.report.sections import SECTIONS, own_beside_published
+from unweave.results import Results
+
+PUBLISHED = "published"
+MOST_ROWS = 300  # of a table on the page; the file has all
+POLICY = (
+    "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; "
+    "script-src 'unsafe-inline' 'unsafe-eval'"
+)
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Page:
+    """The parts of the page as they come."""
+
+    folder: Path
+    bodies: list[str] = field(default_factory=list)
+    contents: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+
+def write_report(
+    results: Results,
+    folder: str | Path,
+    *,
+    representation: str = "mean",
+    scores: Sequence[str] | None = None,
+    sheets: Sequence[tuple[str, Path]] = (),
+    progress: Progress | None = None,
+) -> Path:
+    """Write index.html, figures/ and tables/ into a folder, and return the path of the page.
+
+    Each source of the results has its sections; where one is "published", each other one is compared with it.
+    `sheets` are pictures of reconstructions with their titles. `progress` gets done, total and what.
+    """
+    page = Page(Path(folder))
+    sources = sorted(map(str, results.table["source"].unique()), key=lambda name: (name == PUBLISHED, name))
+    try:
+        for kind in ("figures", "tables"):
+            (page.folder / kind).mkdir(parents=True, exist_ok=True)
+        page.missing.extend(results.notes)
+        if PUBLISHED in sources:
+            _add_agreement(page, results, sources[:-1])
+        usable = 0
+        for i, source in enumerate(sources):
+            runs = material(results, source, representation, scores, sheets if source != PUBLISHED else ())
+            if isinstance(runs, str):
+                page.missing.append(f"{source}: {runs}.")
+                continue
+            usable += 1
+            report = _told(progress, source, i, len(sources))
+            _add_source(page, runs, f"{file_name(source)}-" if len(sources) > 1 else "", report)
+        if not usable:
+            raise UnweaveError(f"no report can be made: {page.missing[-1]}")
+        part = page.folder / ".index.part"
+        part.write_text(document(page), encoding="utf-8")
+        part.replace(page.folder / "index.html")
+    except OSError as error:
+        raise UnweaveError(
+            f"cannot write the report into {folder}: {error}. Choose another folder."
+        ) from error
+    return page.folder / "index.html"
+
+
+def file_name(name: str) -> str:
+    """The name of a source or a data set as a part of names of files.
+
+    >>> file_name("my tool/2")
+    'my-tool-2'
+    """
+    return re.sub(r"[^\w.-]+", "-", name)
+
+
+def _told(progress: Progress | None, source: str, i: int, sources: int) -> Callable[[int, str], None]:
+    total = len(SECTIONS)
+    return lambda done, what: (
+        progress(i * total + done, sources * total, f"{source}: {what}") if progress else None
+    )
+
+
+def _add_source(page: Page, runs: Material, prefix: str, report: Callable[[int, str], None]) -> None:
+    page.contents.append(f'<li class="source">{html.escape(runs.source)}</li>')
+    page.bodies.append(_overview(runs, prefix))
+    page.missing.extend(_not_of_the_study(runs))
+    for i, (name, build) in enumerate(SECTIONS):
+        report(i, name)
+        _add(page, build(runs), f"{runs.source}: {name}", prefix)
+    _add_charts(page, runs, prefix)
+    report(len(SECTIONS), "done")
+
+
+def _add_agreement(page: Page, results: Results, own: Sequence[str]) -> None:
+    published = results.table[results.table["source"] == PUBLISHED]
+    for source in own:
+        found = own_beside_published(results.table[results.table["source"] == source], published)
+        prefix = f"{file_name(source)}-" if len(own) > 1 else ""
+        _add(page, found, f"{source} beside published", prefix)
+
+
+def _add(page: Page, found: Section | str, what: str, prefix: str) -> None:
+    """Put a section on the page, or what it lacks into the list of what is missing."""
+    if isinstance(found, str):
+        page.missing.append(f"{what}: {found}.")
+        return
+    page.missing.extend(f"{what}: {lack}." for lack in found.missing)
+    name = f"{prefix}{found.name}"
+    page.contents.append(f'<li><a href="#{name}">{html.escape(found.question)}</a></li>')
+    page.bodies.append("\n".join(_section(page, found, prefix)))
+
+
+def _section(page: Page, section: Section, prefix: str) -> Iterator[str]:
+    yield f'<section id="{prefix}{section.name}"><h2>{html.escape(section.question)}</h2>'
+    yield f'<p class="finding">{html.escape(section.finding)}</p>'
+    for drawing in section.drawings:
+        yield _figure(drawing, page.folder / "figures" / f"{prefix}{file_name(drawing.name)}")
+    for sheet in section.sheets:
+        yield _table(sheet, page.folder / "tables" / f"{prefix}{sheet.name}")
+    yield "</section>"
+
+
+def _figure(drawing: Drawing, stem: Path) -> str:
+    links = f'<a href="figures/{stem.name}.pdf">PDF</a>, <a href="figures/{stem.name}.png">PNG</a>'
+    caption = html.escape(drawing.caption)
+    return (
+        f'<figure id="figure-{stem.name}">{write_figure(drawing.draw(), stem, drawing.caption)}'
+        f"<figcaption>{caption} {links}</figcaption></figure>"
+    )
+
+
+def _table(sheet: Sheet, stem: Path) -> str:
+    write_table(sheet.table, stem, sheet.caption)
+    links = f'<a href="tables/{stem.name}.csv">CSV</a>, <a href="tables/{stem.name}.tex">LaTeX</a>'
+    rows = len(sheet.table)
+    cut = f" The first {MOST_ROWS} of {rows:,} rows." if rows > MOST_ROWS else ""
+    return (
+        f'<details id="table-{stem.name}"{" open" if rows <= 12 else ""}>'
+        f"<summary>{html.escape(sheet.caption)} ({rows:,} rows)</summary>"
+        f'<p class="note">{links}.{cut}</p>'
+        f'<div class="scroll">{table_html(sheet.table, MOST_ROWS)}</div></details>'
+    )
+
+
+def _overview(runs: Material, prefix: str) -> str:
+    data, names = data_sets(runs.runs), methods(runs.runs)
+    settings = len(runs.runs.drop_duplicates(["method", "setting"]))
+    scores = listed([score_label(name) for name in runs.scores]) or "none"
+    words = (
+        f"{counted(len(runs.runs), 'run')} of {_named(names, METHODS, 'method')}, "
+        f"{counted(settings, 'setting')} and up to {counted(runs.seeds, 'seed')}, on "
+        f"{_named(data, DATA, 'data set')}. Metrics compared: {scores}, of {runs.representation} codes."
+    )
+    title = f"Runs: {runs.source}"
+    return f'<section id="{prefix}runs"><h2>{html.escape(title)}</h2><p>{html.escape(words)}</p></section>'
+
+
+def _named(names: Sequence[str], labels: Mapping[str, str], what: str) -> str:
+    return f"{counted(len(names), what)} ({listed([label(name, labels) for name in names])})"
+
+
+def _not_of_the_study(runs: Material) -> list[str]:
+    """What the published study has and these runs do not."""
+    lacks = {
+        "data sets": [label(name, DATA) for name in DATA if name not in set(runs.runs["data"])],
+        "methods": [label(name, METHODS) for name in METHODS if name not in set(runs.runs["method"])],
+        "metrics": [score_label(name) for name in STUDY_SCORES if name not in runs.runs],
+    }
+    return [
+        f"{runs.source}: {what} of the study that are not there: {', '.join(names)}."
+        for what, names in lacks.items()
+        if names
+    ]
+
+
+def _add_charts(page: Page, runs: Material, prefix: str) -> None:
+    parts = []
+    if interactive.can_draw():
+        for name, (caption, description) in interactive.charts(runs).items():
+            chart = f"{prefix}chart-{name}"
+            parts.append(
+                f'<figure><div class="chart" data-chart="{chart}"></div>'
+                f"<figcaption>{html.escape(caption)}</figcaption></figure>"
+                f'<script type="application/json" id="{chart}">{description}</script>'
+            )
+        if not parts:
+            return
+    else:
+        parts.append(f'<p class="note">{interactive.ADVICE}</p>')
+    page.contents.append(f'<li><a href="#{prefix}explore">Look for yourself</a></li>')
+    page.bodies.append(f'<section id="{prefix}explore"><h2>Look for yourself</h2>{"".join(parts)}</section>')
+
+
+def document(page: Page) -> str:
+    """The page as HTML."""
+    css = files("unweave.report").joinpath("page.css").read_text(encoding="utf-8")
+    notes = "".join(f"<li>{html.escape(note)}</li>" for note in page.missing)
+    lacking = f"<ul>{notes}</ul>" if notes else "<p>Nothing.</p>"
+    needs_scripts = any("data-chart=" in body for body in page.bodies)
+    script = f'<script type="module">{interactive.scripts()}</script>' if needs_scripts else ""
+    body = "\n".join(page.bodies)
+    contents = "".join(page.contents)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<meta name="generator" content="unweave {__version__}">
+<title>Report</title>
+<style>
+{css}</style>
+</head>
+<body>
+<div class="layout">
+<nav><strong>Contents</strong>
+<ol>{contents}<li><a href="#missing">What is missing</a></li></ol></nav>
+<main>
+<h1>Report</h1>
+<p class="dim">Written by unweave {__version__}. All figures and tables are also files, in the folders
+figures and tables beside this page.</p>
+{body}
+<section id="missing"><h2>What is missing</h2>{lacking}</section>
+</main>
+</div>
+{script}
+</body>
+</html>
+"""

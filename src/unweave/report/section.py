@@ -1,0 +1,103 @@
+"""What a section of the report is made of, and the runs that all sections start from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from unweave.errors import UnweaveError, did_you_mean
+from unweave.report.figures.codes import POINTS
+from unweave.report.names import measured, metric_scores
+from unweave.report.tables import RESAMPLES
+from unweave.results import Results, wide
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+# What captions say.
+DRAWN = f"At most {POINTS:,} runs of each data set are drawn, chosen at random."
+INTERVALS = f"Intervals: 95%, bootstrap over seeds within settings, {RESAMPLES:,} resamples."
+
+
+@dataclass(frozen=True)
+class Material:
+    """The runs of one source, one row a run.
+
+    `runs` has the scores of the representation that the report is about, `codes` those of mean and of sampled
+    codes where there are some, `scores` the metrics that are compared, `sheets` pictures with their titles.
+    """
+
+    source: str
+    representation: str
+    runs: pd.DataFrame
+    codes: dict[str, pd.DataFrame]
+    scores: list[str]
+    sheets: Sequence[tuple[str, Path]] = ()
+
+    @property
+    def seeds(self) -> int:
+        """The most runs that a setting has on a data set."""
+        return int(self.runs.groupby(["data", "method", "setting"], observed=True).size().max())
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure that is drawn when it is written, so that not all of them are in memory."""
+
+    name: str
+    caption: str
+    draw: Callable[[], Figure]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table."""
+
+    name: str
+    caption: str
+    table: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Section:
+    """A question, a sentence that answers it from the runs, and what it is read from."""
+
+    name: str
+    question: str
+    finding: str
+    drawings: tuple[Drawing, ...] = ()
+    sheets: tuple[Sheet, ...] = ()
+    missing: tuple[str, ...] = field(default=())
+
+
+def material(
+    results: Results,
+    source: str,
+    representation: str = "mean",
+    scores: Sequence[str] | None = None,
+    sheets: Sequence[tuple[str, Path]] = (),
+) -> Material | str:
+    """The runs of one source of a table of results; a sentence if it has no such codes."""
+    table = results.table[results.table["source"] == source]
+    known = [str(name) for name in table["representation"].unique() if name]
+    if known and representation not in known:
+        return f'there are no scores of "{representation}" codes, only of {" and ".join(known)} codes'
+    # A table of losses only has no representation.
+    runs = wide(table, representation if known else "")
+    codes = {name: wide(table, name) for name in sorted(known, reverse=True) if name in ("sampled", "mean")}
+    return Material(source, representation, runs, codes, chosen_scores(runs, scores), sheets)
+
+
+def chosen_scores(runs: pd.DataFrame, scores: Sequence[str] | None) -> list[str]:
+    """The scores that were asked for, or those that are compared by default."""
+    if scores is None:
+        return metric_scores(runs)
+    for name in scores:
+        if name not in runs:
+            raise UnweaveError(f'the results have no score "{name}". {did_you_mean(name, map(str, runs))}')
+    return measured(runs, scores)

@@ -1,0 +1,129 @@
+"""`unweave report`: which results to read, and what the terminal shows of the report."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from unweave.errors import UnweaveError
+from unweave.report.agreement import agreement, agreement_sentence
+from unweave.report.names import DATA, label, setting_label
+from unweave.report.page import PUBLISHED, Progress, write_report
+from unweave.report.published import published
+from unweave.results import COLUMNS, METHOD_ORDER, Results, combine, from_columns, read_frame, read_table
+
+TABLE = "results.parquet"
+PICTURE = "pictures/reconstructions.png"
+MOST_SHEETS = 12
+
+
+def read_results(
+    subjects: Sequence[Path], published_folder: Path | None = None, mapping: Path | None = None
+) -> Results:
+    """Studies, tables of results and tables of other tools as one table."""
+    if not subjects and published_folder is None:
+        raise UnweaveError(
+            "name what to report on: the folder of a study, a table of results (.parquet, .csv), or "
+            "--published FOLDER."
+        )
+    found = [_read(path, mapping) for path in subjects]
+    if published_folder is not None:
+        found.append(published(published_folder))
+    return combine(*found) if len(found) > 1 else found[0]
+
+
+def _read(path: Path, mapping: Path | None) -> Results:
+    if path.is_dir():
+        if not (path / TABLE).is_file():
+            raise UnweaveError(
+                f"{path} has no {TABLE}, so it is not the folder of a study whose results are collected. Run "
+                f"unweave study collect {path} first."
+            )
+        path = path / TABLE
+    if mapping is None or set(COLUMNS) <= set(read_frame(path).columns):
+        return read_table(path)
+    return from_columns(path, mapping)
+
+
+def reconstruction_sheets(folders: Sequence[Path], results: Results) -> list[tuple[str, Path]]:
+    """Pictures in the run folders of studies: one a data set and method, the first of its runs, at most 12.
+
+    A run folder ends in the id of its run.
+    """
+    pictures = {
+        path.parents[1].name.rpartition("-")[2]: path
+        for folder in folders
+        if folder.is_dir()
+        for path in sorted(folder.rglob(PICTURE))
+    }
+    if not pictures:
+        return []
+    runs = results.table.drop_duplicates(["source", "run"]).astype(dict.fromkeys(COLUMNS[:5], str))
+    runs = runs[runs["run"].isin(pictures)].sort_values(["strength", "seed", "run"])
+    firsts = runs.drop_duplicates(["data", "method"])
+    order = [*METHOD_ORDER, *sorted(set(firsts["method"]) - set(METHOD_ORDER))]
+    records = sorted(firsts.to_dict("records"), key=lambda run: (order.index(run["method"]), run["data"]))
+    return [
+        (
+            f"{label(run['data'], DATA)}: {setting_label(run['method'], run['strength'], run['setting'])}",
+            pictures[run["run"]],
+        )
+        for run in records[:MOST_SHEETS]
+    ]
+
+
+def make_report(
+    subjects: Sequence[Path],
+    output: Path,
+    *,
+    published_folder: Path | None,
+    mapping: Path | None,
+    representation: str,
+    scores: Sequence[str] | None,
+    progress: Progress | None,
+) -> Path:
+    """Read the results, write the report, and print whether own runs agree with published ones."""
+    results = read_results(subjects, published_folder, mapping)
+    sheets = reconstruction_sheets(subjects, results)
+    page = write_report(
+        results, output, representation=representation, scores=scores, sheets=sheets, progress=progress
+    )
+    show_agreement(results)
+    return page
+
+
+def show_agreement(results: Results) -> None:
+    """Print one line for each setting that own and published runs share."""
+    from rich.console import Console
+    from rich.table import Table
+
+    is_published = results.table["source"] == PUBLISHED
+    if is_published.all() or not is_published.any():
+        return
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    table = agreement(results.table[~is_published], results.table[is_published])
+    if table.empty:
+        console.print("Own and published runs share no setting and score under the same protocol.")
+        return
+    lines = Table("data", "setting", "own seeds", "agree", "do not agree (own, published)", box=None)
+    for key, group in table.groupby(["data", "method", "setting", "strength"], sort=False):
+        data, method, setting, strength = map(str, key)
+        name = setting_label(method, float(strength), setting)
+        lines.add_row(
+            label(data, DATA),
+            name,
+            str(group["own_runs"].max()),
+            f"{group['agrees'].sum()} of {len(group)}",
+            _differences(group[~group["agrees"]]),
+        )
+    console.print(lines)
+    console.print(agreement_sentence(table))
+
+
+def _differences(rows: pd.DataFrame) -> str:
+    return ", ".join(
+        f"{row['score']} {row['own']:.3f}, {row['published']:.3f}" for row in rows.to_dict("records")
+    )

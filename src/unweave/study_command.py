@@ -1,0 +1,370 @@
+"""`unweave study`: plan, run, watch and collect thousands of runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from unweave.errors import UnweaveError
+from unweave.study.folder import StudyFolder, check_data
+from unweave.study.ledger import Ledger
+from unweave.study.local import posts_for, run_local, shard_ledger
+from unweave.study.measure import measured_rate
+from unweave.study.planner import Unit, cost_of, plan_of, population_size, read_plan
+from unweave.study.presets import PRESETS, preset_named, with_fields
+from unweave.study.progress import Status, status_of, status_of_folders
+from unweave.study.spec import StudySpec, read_study
+from unweave.study.table import collect, run_table, write_table
+from unweave.study.work import TrainAndScore
+from unweave.training.trainer import Stopped, pick_device
+
+
+def study_app() -> App:
+    """The commands about studies."""
+    app = App(name="unweave study", help="Many runs as one piece of work.", help_format="plaintext")
+    for command in (plan, run, status, retry, export):
+        app.command(command)
+    app.command(collect_table, name="collect")
+    app.command(list_presets, name="presets")
+    return app
+
+
+def list_presets() -> None:
+    """List the studies that have a name."""
+    for name, make in PRESETS.items():
+        print(f"{name}: {(make.__doc__ or '').splitlines()[0]}")
+
+
+def plan(
+    study: str,
+    *,
+    device: str = "auto",
+    population: int | None = None,
+    data_root: Path | None = None,
+    measure: bool = True,
+) -> None:
+    """Say what a study has, and how long it will take here.
+
+    Parameters
+    ----------
+    study
+        A preset, a TOML file, or the folder of a study.
+    device
+        auto, cpu, cuda or cuda:1.
+    population
+        Runs that train together. Default: what suits the device.
+    data_root
+        Folder of the official files of data sets.
+    measure
+        Train for some seconds to see how fast this machine is.
+    """
+    spec, folder = _study(study)
+    check_data(spec, data_root)
+    size = population or population_size(pick_device(device))
+    with TemporaryDirectory() as empty:
+        where = folder or StudyFolder.create(empty, spec)
+        units = plan_of(where, size)
+        cost = cost_of(where, units)
+        _describe(spec, units)
+        steps, room = f"{cost.model_steps:,} model-steps", f"{cost.bytes / 1e9:.2f} GB of disk"
+        print(f"to train: {cost.runs:,} runs, {steps}, {room}")
+        if measure and cost.runs:
+            first = units[0]
+            rate = measured_rate([where.runs[run] for run in first.runs], device, data_root)
+            print(
+                f"at {rate:,.0f} model-steps/s, measured just now with {len(first.runs)} runs of "
+                f"{where.runs[first.runs[0]].method.name} on {pick_device(device)}: "
+                f"{_duration(cost.seconds(rate))} of training on one worker"
+            )
+
+
+def run(
+    study: str,
+    *,
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
+    workers: int | None = None,
+    device: str = "auto",
+    population: int | None = None,
+    engine: Literal["local", "ray"] = "local",
+    address: str | None = None,
+    shard: str | None = None,
+    steps: int | None = None,
+    metrics: str | None = None,
+    keep_codes: bool = False,
+    checkpoint_every: int = 10_000,
+    data_root: Path | None = None,
+) -> None:
+    """Train and measure all runs of a study, or go on with it; a second one in another terminal joins.
+
+    Parameters
+    ----------
+    study
+        A preset, a TOML file, or the folder of a study.
+    out
+        The study's folder. Default: studies/NAME.
+    workers
+        Worker processes. Default: what suits this machine.
+    device
+        auto, cpu, cuda or cuda:1.
+    population
+        Runs that train together. Default: what suits the device.
+    engine
+        local: processes of this machine; ray: a Ray cluster (needs unweave[ray]).
+    address
+        Of the Ray cluster, as in auto or ray://host:10001. Default: one of its own on this machine.
+    shard
+        i/n: only the i-th of n parts (from 0), for Slurm arrays and other schedulers.
+    steps
+        Train all runs for so many steps: another, shorter study.
+    metrics
+        Measure these too: names, or quick, headline, study or all.
+    keep_codes
+        Keep the codes of the whole grid in the runs' folders.
+    checkpoint_every
+        Steps between two checkpoints.
+    data_root
+        Folder of the official files of data sets.
+    """
+    spec, folder = _study(study)
+    if steps is not None:
+        spec = with_fields(spec, steps=steps)
+    if metrics is not None:
+        spec = _with_metrics(spec, metrics)
+    check_data(spec, data_root)
+    made = StudyFolder.create(out or (folder.path if folder else Path("studies") / spec.name), spec)
+    units = plan_of(made, population or population_size(pick_device(device)))
+    work = TrainAndScore(device, data_root, checkpoint_every, keep_codes=keep_codes)
+    mine = _shard(units, shard)
+    _describe(made.spec, mine)
+    print(f"-> {made.path}", flush=True)
+    try:
+        with _teller() as tell:
+            if engine == "ray":
+                from unweave.study.ray_engine import run_ray
+
+                ended = run_ray(made, mine, work, address, tell)
+            elif shard:
+                with shard_ledger() as ledger:
+                    ended = run_local(made, mine, posts_for(work, workers), tell, ledger)
+            else:
+                ended = run_local(made, mine, posts_for(work, workers), tell)
+    except Stopped as stop:
+        print(f"{stop}: run the same command again to go on.", file=sys.stderr)
+        sys.exit(130)
+    print(ended)
+    _tell_failures(made)
+    if not shard:
+        _collect(made, [], made.table)
+
+
+def status(study: Path) -> None:
+    """Say how far a study is.
+
+    Parameters
+    ----------
+    study
+        The folder of the study.
+    """
+    folder = StudyFolder(study)
+    units, ledger_path = read_plan(folder), folder.path / "ledger.sqlite"
+    if ledger_path.exists():
+        ledger = Ledger(ledger_path)
+        found = status_of(folder, units, ledger)
+        print(f"{folder.spec.name}: {found}")
+        for unit, share in ledger.running().items():
+            print(f"  working on {unit}: {share:.0%}")
+    else:
+        print(f"{folder.spec.name}: {status_of_folders(folder)} (from the runs' folders: there is no ledger)")
+    _tell_failures(folder)
+
+
+def retry(study: Path) -> None:
+    """Open what has failed again; the next `run` tries it.
+
+    Parameters
+    ----------
+    study
+        The folder of the study.
+    """
+    folder = StudyFolder(study)
+    opened = Ledger(folder.path / "ledger.sqlite").retry()
+    for run_id in folder.runs:
+        (folder.run_path(run_id) / "error.json").unlink(missing_ok=True)
+    print(f"{opened} tasks are open again: unweave study run {study}")
+
+
+def collect_table(
+    study: Path,
+    *others: Path,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+) -> None:
+    """Write the table of all scores, also of runs in other folders of the same study.
+
+    Parameters
+    ----------
+    study
+        The folder of the study.
+    others
+        Folders of other parts of it, such as shards that ran on other machines.
+    output
+        The table. Default: results.parquet in the study's folder.
+    """
+    folder = StudyFolder(study)
+    _collect(folder, [StudyFolder(other) for other in others], output or folder.table)
+
+
+def export(
+    study: Path,
+    *,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("results.csv"),
+    what: Literal["scores", "runs"] = "scores",
+) -> None:
+    """Write scores, or one line a run, as CSV or Parquet.
+
+    Parameters
+    ----------
+    study
+        The folder of the study.
+    output
+        A file .csv or .parquet.
+    what
+        scores: one row a score; runs: one row a run, with how it ended.
+    """
+    folder = StudyFolder(study)
+    if what == "scores":
+        _collect(folder, [], output)
+    else:
+        write_table(run_table(folder), output)
+        print(f"-> {output}")
+
+
+def _study(name: str) -> tuple[StudySpec, StudyFolder | None]:
+    """A preset, a TOML file or a folder."""
+    path = Path(name)
+    if path.suffix == ".toml":
+        return read_study(path), None
+    if path.is_dir():
+        folder = StudyFolder(path)
+        return folder.spec, folder
+    if path.exists():
+        raise UnweaveError(f"{path} is no study: give a preset, a .toml file or the folder of a study.")
+    return preset_named(name), None
+
+
+def _with_metrics(spec: StudySpec, metrics: str) -> StudySpec:
+    more = dataclasses.replace(spec, metrics=metrics)
+    return spec.merged(more)
+
+
+def _shard(units: list[Unit], shard: str | None) -> list[Unit]:
+    if shard is None:
+        return units
+    try:
+        i, n = (int(part) for part in shard.split("/"))
+    except ValueError:
+        raise UnweaveError(f"a shard is i/n, as in 0/8 for the first of eight; got {shard!r}.") from None
+    if not 0 <= i < n:
+        raise UnweaveError(f"shards of {n} are 0/{n} to {n - 1}/{n}; got {shard}.")
+    return units[i::n]
+
+
+def _describe(spec: StudySpec, units: list[Unit]) -> None:
+    runs = sum(len(unit.runs) for unit in units)
+    data = sorted({run.data for run in spec.runs})
+    methods = list(dict.fromkeys(run.method.name for run in spec.runs))
+    settings = len({(run.data, run.method) for run in spec.runs})
+    print(
+        f"{spec.name}: {runs:,} runs in {len(units):,} populations; data {', '.join(data)}; "
+        f"{len(methods)} methods in {settings} settings"
+    )
+    print(f"measured: {', '.join(spec.metrics)}; {' and '.join(spec.representations)} codes")
+
+
+def _tell_failures(folder: StudyFolder) -> None:
+    path = folder.path / "ledger.sqlite"
+    failures = Ledger(path).failures() if path.exists() else []
+    for failure in failures[:10]:
+        print(f"failed: {failure.task.kind} {failure.task.id}: {failure.error}", file=sys.stderr)
+    if failures:
+        more = f" (the first 10 of {len(failures)})" if len(failures) > 10 else ""
+        print(f"{len(failures)} tasks failed{more}; unweave study retry {folder.path}", file=sys.stderr)
+
+
+def _collect(folder: StudyFolder, others: list[StudyFolder], output: Path) -> None:
+    frame, notes = collect(folder, others)
+    write_table(frame, output)
+    for note in notes[:10]:
+        print(note, file=sys.stderr)
+    print(f"{len(frame):,} scores of {frame['run'].nunique():,} runs\n-> {output}")
+
+
+@contextmanager
+def _teller() -> Iterator[Callable[[Status], None]]:
+    """Shows progress: a bar on a terminal, a line now and then in a file."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    clock = _Clock()
+    if not sys.stderr.isatty():
+        said = [-60.0]
+
+        def tell_line(found: Status) -> None:
+            if clock.elapsed - said[0] >= 30 or found.finished:
+                said[0] = clock.elapsed
+                print(f"{found}{clock.remaining(found)}", file=sys.stderr, flush=True)
+
+        yield tell_line
+        return
+    columns = (
+        BarColumn(),
+        TextColumn("{task.percentage:.1f}%"),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=1.0)
+
+        def tell_bar(found: Status) -> None:
+            done = 0.9 * found.steps_done / found.steps + 0.1 * found.measured / found.runs
+            bar.update(task, completed=done, description=f"{found}{clock.remaining(found)}")
+
+        yield tell_bar
+
+
+class _Clock:
+    """Rate and remaining time, from what was done since it started."""
+
+    def __init__(self) -> None:
+        self.start = time.monotonic()
+        self.first: float | None = None
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since it started."""
+        return time.monotonic() - self.start
+
+    def remaining(self, found: Status) -> str:
+        """What is left, in words, once there is something to go by."""
+        if self.first is None:
+            self.first = found.steps_done
+        done = found.steps_done - self.first
+        if done <= 0 or self.elapsed < 2 or found.finished:
+            return ""
+        rate = done / self.elapsed
+        left = _duration((found.steps - found.steps_done) / rate)
+        return f"; {rate:,.0f} model-steps/s, {left} of training left"
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} seconds"

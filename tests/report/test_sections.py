@@ -1,0 +1,240 @@
+"""What each section says of small tables whose answers are known, and of what is missing in them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from report.made_up import SIX, Rule, settings, table
+from unweave.errors import UnweaveError
+from unweave.report import sections, use_sections
+from unweave.report.published import STUDY_SCORES, published
+from unweave.report.section import Material, Section, material
+from unweave.results import Results, combine
+
+CODES: dict[str, Rule] = {
+    "total_correlation": lambda at: float(at.strength + 1),
+    "mean_pairwise_information": lambda at: 0.1 * (at.strength + 1),
+}
+TASKS: dict[str, Rule] = {
+    "downstream_trees.test_accuracy_100": SIX["mig"],
+    "downstream_trees.test_accuracy_10000": SIX["mig"],
+    "downstream_trees.efficiency": SIX["sap"],
+}
+
+
+def made(results: Results, representation: str = "mean", scores: list[str] | None = None) -> Material:
+    found = material(results, "own", representation, scores)
+    assert isinstance(found, Material)
+    return found
+
+
+def whole(seeds: int = 3) -> Results:
+    """Everything that the sections ask for, of both codes."""
+    runs = settings(seeds=seeds)
+    sampled = table(runs, {**SIX, **CODES, **TASKS}, "sampled").table
+    of_codes = sampled["score"].isin(list(CODES))
+    sampled["value"] = sampled["value"].where(~of_codes, sampled["value"] / 2)
+    return combine(
+        table(runs, {**SIX, **CODES, **TASKS}),
+        Results(sampled),
+        table(runs, {"elbo.reconstruction": SIX["sap"], "elbo.kl": SIX["modularity"]}, ""),
+    )
+
+
+def section(found: Section | str) -> Section:
+    assert isinstance(found, Section), found
+    return found
+
+
+def test_codes_and_regularisation() -> None:
+    found = section(sections.codes_and_regularisation(made(whole())))
+    assert found.finding == (
+        "From the weakest to the strongest regularisation of each method, the median of TC goes: that of "
+        "sampled codes from 0.50 to 1.50 and that of mean codes from 1.00 to 3.00; it is larger for mean "
+        "than for sampled codes in 100% of 36 runs."
+    )
+    assert [drawing.name for drawing in found.drawings] == [
+        "total_correlation",
+        "total_correlation_mean_and_sampled",
+        "mean_pairwise_information",
+        "mean_pairwise_information_mean_and_sampled",
+    ]
+    assert not found.missing
+
+
+def test_codes_of_one_kind_only() -> None:
+    only = made(table(settings(), {**SIX, "total_correlation": CODES["total_correlation"]}))
+    found = section(sections.codes_and_regularisation(only))
+    assert found.missing == (
+        "total_correlation is there for mean codes only",
+        "no run has mean_pairwise_information",
+    )
+    assert "sampled" not in found.finding
+    assert sections.codes_and_regularisation(made(table(settings(), SIX))) == (
+        "no run has total_correlation and no run has mean_pairwise_information"
+    )
+
+
+def test_agreement_of_metrics() -> None:
+    found = section(sections.agreement_of_metrics(made(whole())))
+    assert "MIG and SAP least (-1.00)" in found.finding
+    assert "of the 6 correlations" in found.finding
+    one = made(table(settings(), {"mig": SIX["mig"]}))
+    assert sections.agreement_of_metrics(one) == (
+        "it needs two metrics or more and three runs; there are 1 and 36"
+    )
+
+
+def test_method_setting_and_seed() -> None:
+    found = section(sections.method_setting_seed(made(table(settings(), {"mig": SIX["mig"]}))))
+    # mig = 0.1 + 0.2 j + 0.05 k + 0.01 seed: variances 0.01, 0.05^2 2/3, 0.01^2 2/3.
+    parts = np.array([0.01, 0.05**2 * 2 / 3, 0.01**2 * 2 / 3])
+    method, setting, seed = parts / parts.sum()
+    assert found.finding == (
+        f"On the mean over scores and data sets, the method explains {method:.0%} of the variance of a "
+        f"score, its hyper-parameter another {setting:.0%}, and the seed the other {seed:.0%}; the ranges "
+        "over seeds of 0% of the pairs of settings overlap."
+    )
+    assert len(found.drawings) == 4
+
+
+def test_one_seed_says_nothing_of_seeds() -> None:
+    found = section(sections.method_setting_seed(made(whole(seeds=1))))
+    assert found.missing == ("every setting has one seed only",)
+    assert "does not say whether that is luck" in found.finding
+    assert [drawing.name for drawing in found.drawings] == ["scores_by_method", "scores_by_setting"]
+    assert use_sections.transfer_of_settings(made(whole(seeds=1))) == (
+        "transfer compares runs of two seeds; there is one seed only"
+    )
+
+
+def test_unsupervised_choice() -> None:
+    found = section(use_sections.unsupervised_choice(made(whole())))
+    # Reconstruction follows the rule of SAP, and MIG is its opposite.
+    assert found.finding.startswith(
+        "Of 6 numbers that need no label, Reconstruction goes along with the metrics"
+    )
+    assert "but from -1.00 (MIG on dSprites) to 1.00 (SAP on" in found.finding
+    rows = found.sheets[0].table
+    assert set(rows["first"]) == {
+        "elbo.reconstruction",
+        "elbo.kl",
+        *(f"{name} ({kind})" for name in CODES for kind in ("mean", "sampled")),
+    }
+    assert isinstance(use_sections.unsupervised_choice(made(table(settings(), SIX))), str)
+
+
+def test_transfer() -> None:
+    found = section(use_sections.transfer_of_settings(made(table(settings(), {"mig": SIX["mig"]}))))
+    # The best setting is the best for every seed and data set.
+    assert (
+        "with probability 1.000 on other seeds of the same data set and 1.000 on another data set"
+        in found.finding
+    )
+    assert [drawing.name for drawing in found.drawings] == [
+        "transfer",
+        "transfer_correlations",
+        "transfer_pairs",
+    ]
+    alone = made(table(settings(["dsprites"]), SIX))
+    found = section(use_sections.transfer_of_settings(alone))
+    assert found.missing == ("settings of two data sets, to compare their order",)
+
+
+def test_downstream_tasks() -> None:
+    found = section(use_sections.downstream_tasks(made(whole())))
+    assert found.finding.startswith(
+        "MIG goes along with the accuracy of downstream tasks most (mean Spearman 1.00), SAP least (-1.00); "
+        "SAP goes along with their statistical efficiency most (mean Spearman 1.00)"
+    )
+    without = {name: rule for name, rule in TASKS.items() if "efficiency" not in name}
+    found = section(use_sections.downstream_tasks(made(table(settings(), {**SIX, **without}))))
+    assert found.missing == ("accuracies for 100 and 10,000 points, which make the efficiency",)
+    assert isinstance(use_sections.downstream_tasks(made(table(settings(), SIX))), str)
+
+
+def test_five_comparisons() -> None:
+    found = section(sections.five_comparisons(made(table(settings(), {"mig": SIX["mig"]}))))
+    assert found.finding == (
+        "Over everything, FactorVAE has the highest median of 1 of 1 score; data set by data set, 1 method "
+        "came first somewhere, FactorVAE most often (2 of 2)."
+    )
+    assert len(found.drawings) == 5
+    assert len(section(sections.five_comparisons(made(whole(seeds=1)))).drawings) == 4
+
+
+def test_reconstructions_need_pictures(tmp_path: Path) -> None:
+    assert isinstance(sections.reconstructions(made(whole())), str)
+
+
+def test_own_runs_beside_published_ones() -> None:
+    own, theirs = settings(), settings(source="published")
+    found = section(sections.own_beside_published(table(own, SIX).table, table(theirs, SIX).table))
+    assert found.finding.startswith("36 of 36 scores of 12 shared settings (100%) agree")
+    assert [drawing.name for drawing in found.drawings] == ["agreement_dsprites", "agreement_cars3d"]
+    other = table(settings(["rooms"], source="published"), SIX)
+    assert isinstance(sections.own_beside_published(table(own, SIX).table, other.table), str)
+
+
+def test_scores_can_be_chosen() -> None:
+    assert made(whole(), scores=["sap"]).scores == ["sap"]
+    with pytest.raises(UnweaveError, match=r'the results have no score "sapp"\. Did you mean "sap"\?'):
+        made(whole(), scores=["sapp"])
+
+
+def test_codes_that_are_not_there() -> None:
+    assert material(table(settings(), SIX), "own", "sampled") == (
+        'there are no scores of "sampled" codes, only of mean codes'
+    )
+
+
+def test_a_table_of_losses_only() -> None:
+    losses = made(table(settings(), {"elbo.kl": SIX["mig"]}, ""))
+    assert losses.scores == []
+    for _, build in sections.SECTIONS:
+        assert isinstance(build(losses), str)
+
+
+@pytest.fixture(scope="module")
+def published_runs(reference: Path) -> Material:
+    folder = reference / "reference" / "published"
+    if not folder.is_dir():
+        pytest.skip("the published results are not beside the repository")
+    found = material(published(folder), "published")
+    assert isinstance(found, Material)
+    return found
+
+
+def test_published_metrics_agree_as_the_study_says(published_runs: Material) -> None:
+    found = section(sections.agreement_of_metrics(published_runs))
+    of_all = found.sheets[0].table
+    rows = of_all[of_all["data"] == "dsprites"].set_index(["first", "second"])["estimate"]
+    beta, factor, mig, dci, modularity, sap = STUDY_SCORES
+    assert rows[mig, dci] == pytest.approx(0.93, abs=0.005)
+    assert rows[beta, factor] == pytest.approx(0.82, abs=0.005)
+    assert rows[mig, sap] == pytest.approx(0.83, abs=0.005)
+    with_modularity = [value for pair, value in rows.to_dict().items() if modularity in str(pair)]
+    assert len(with_modularity) == 5
+    assert max(map(abs, with_modularity)) < 0.15
+    assert "MIG and DCI agree most" in found.finding
+
+
+def test_published_settings_transfer_as_the_study_says(published_runs: Material) -> None:
+    found = section(use_sections.transfer_of_settings(published_runs))
+    rows = found.sheets[0].table.set_index(["data", "score"])["probability"]
+    expected = {
+        ("same", "same"): 0.807,
+        ("other", "same"): 0.56,
+        ("same", "other"): 0.62,
+        ("other", "other"): 0.54,
+    }
+    assert rows.to_dict() == pytest.approx(expected, abs=0.01)
+
+
+def test_published_variance_is_explained_as_the_study_says(published_runs: Material) -> None:
+    found = section(sections.method_setting_seed(published_runs))
+    shares = next(sheet for sheet in found.sheets if sheet.name == "shares_of_variance").table
+    # The study reports 37% for the method and 59% with its hyper-parameter, over seven data sets.
+    assert shares["method"].mean() == pytest.approx(0.37, abs=0.06)
+    assert (shares["method"] + shares["setting"]).mean() == pytest.approx(0.59, abs=0.06)

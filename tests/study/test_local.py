@@ -1,0 +1,274 @@
+"""The local engine: everything is done once, failures stay where they are, and a kill loses nothing."""
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from study.tiny import Pretend, tiny_spec
+from unweave.errors import DiskFullError, UnweaveError
+from unweave.store import write_json
+from unweave.study import StudyFolder, StudySpec
+from unweave.study.ledger import Ledger
+from unweave.study.local import Post, posts_for, run_local
+from unweave.study.planner import Unit, plan_of
+from unweave.study.progress import status_of_folders
+from unweave.study.table import collect, run_table, write_table
+from unweave.study.work import Progress, TrainAndScore, Work
+
+
+def run_all(study: StudyFolder, work: Work, workers: int = 2, largest: int = 4) -> None:
+    status = run_local(study, plan_of(study, largest), [Post(("evaluate", "train"), work, 1)] * workers)
+    assert status.finished
+
+
+def table_of(study: StudyFolder) -> pd.DataFrame:
+    return _sorted(collect(study)[0])
+
+
+def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.astype(str).sort_values(["run", "representation", "score"], ignore_index=True)
+
+
+def test_everything_is_done_once(tmp_path: Path) -> None:
+    study = StudyFolder.create(tmp_path / "s", tiny_spec("0-19"))
+    run_all(study, Pretend(diary=tmp_path / "diary"), workers=3)
+    lines = [line.split() for line in (tmp_path / "diary").read_text().splitlines()]
+    trained = [run for kind, *runs in lines if kind == "train" for run in runs]
+    measured = [run for kind, *runs in lines if kind == "evaluate" for run in runs]
+    assert sorted(trained) == sorted(measured) == sorted(study.runs)
+    frame, notes = collect(study)
+    assert not notes
+    assert len(frame) == 40 * 2 * 2
+    assert not frame.duplicated(["run", "representation", "score"]).any()
+    run_all(StudyFolder(study.path), Pretend(diary=tmp_path / "diary"))
+    assert len((tmp_path / "diary").read_text().splitlines()) == len(lines)  # nothing the second time
+
+
+def test_a_further_metric_and_further_runs_change_no_number(tmp_path: Path) -> None:
+    study = StudyFolder.create(tmp_path / "s", tiny_spec("0-1"))
+    work = TrainAndScore("cpu")
+    run_all(study, work)
+    before = table_of(study)
+    grown = StudyFolder.create(tmp_path / "s", tiny_spec("0-2", metrics="irs"))
+    run_all(grown, work)
+    after = table_of(grown)
+    assert set(after["score"]) == {"mig", "modularity", "irs"}
+    assert after["run"].nunique() == 6
+    same = after[after["run"].isin(before["run"]) & (after["score"] != "irs")]
+    assert same.reset_index(drop=True).equals(before)
+
+
+def test_a_run_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
+    study = StudyFolder.create(tmp_path / "s", tiny_spec("0-4"))
+    bad = sorted(study.runs)[3]
+    run_all(study, Pretend(fails=(bad,), diary=tmp_path / "diary"))
+    lines = [line.split() for line in (tmp_path / "diary").read_text().splitlines()]
+    attempts = [runs for kind, *runs in lines if kind == "train" and bad in runs]
+    assert [len(runs) for runs in attempts] == [4, 4, 1, 1]  # twice in company, then twice alone
+    frame, notes = collect(study)
+    assert frame["run"].nunique() == 9
+    assert notes == ["1 of 10 runs have no scores."]
+    ledger = Ledger(study.path / "ledger.sqlite")
+    assert {failure.error for failure in ledger.failures()} == {
+        f"RuntimeError: {bad} cannot be trained",
+        "its training failed",
+    }
+    assert ledger.retry() == 2
+    run_all(StudyFolder(study.path), Pretend())
+    assert collect(study)[0]["run"].nunique() == 10
+
+
+class Full(Pretend):
+    """A disk that is full from the third unit on."""
+
+    def train(self, study: StudyFolder, unit: Unit, progress: Progress) -> None:
+        if len(list((study.path / "runs").glob("*/result.json"))) >= 8:
+            raise DiskFullError("the disk is full")
+        super().train(study, unit, progress)
+
+
+def test_a_full_disk_stops_the_study_and_loses_nothing(tmp_path: Path) -> None:
+    study = StudyFolder.create(tmp_path / "s", tiny_spec("0-9"))
+    with pytest.raises(DiskFullError, match="Make room and run the same command again"):
+        run_all(study, Full(), workers=1)
+    kept = status_of_folders(study)
+    assert kept.trained == 8
+    run_all(study, Pretend(diary=tmp_path / "diary"))
+    assert collect(study)[0]["run"].nunique() == 20
+    done_later = [line for line in (tmp_path / "diary").read_text().splitlines() if line.startswith("train")]
+    assert sum(len(line.split()) - 1 for line in done_later) == 12
+
+
+class Dies(Pretend):
+    """Work that ends its process before it has done anything."""
+
+    def train(self, study: StudyFolder, unit: Unit, progress: Progress) -> None:  # noqa: ARG002
+        sys.exit(7)
+
+
+def test_workers_that_always_die_are_given_up(tmp_path: Path) -> None:
+    study = StudyFolder.create(tmp_path / "s", tiny_spec("0"))
+    status = run_local(study, plan_of(study, 4), [Post(("evaluate", "train"), Dies(), 1)])
+    assert status.failed == 2
+
+
+def test_a_lost_ledger_and_unreadable_runs(tmp_path: Path) -> None:
+    study = StudyFolder.create(tmp_path / "s", tiny_spec("0-4"))
+    run_all(study, Pretend(diary=tmp_path / "diary"))
+    before = table_of(study)
+    (study.path / "ledger.sqlite").unlink()
+    lines = len((tmp_path / "diary").read_text().splitlines())
+    run_all(study, Pretend(diary=tmp_path / "diary"))
+    assert len((tmp_path / "diary").read_text().splitlines()) == lines
+    assert table_of(study).equals(before)
+    broken = sorted(study.runs)[0]
+    (study.run_path(broken) / "scores.json").write_text("{")
+    frame, notes = collect(study)
+    assert frame["run"].nunique() == 9
+    assert "cannot read" in notes[1]
+
+
+def test_runs_of_an_earlier_version_are_said_and_kept(tmp_path: Path) -> None:
+    """A folder that another version wrote fails with a sentence; its files stay, and the rest goes on."""
+    study = StudyFolder.create(tmp_path / "s", tiny_spec("0-1"))
+    old = sorted(study.runs)[0]
+    write_json(study.run_path(old) / "spec.json", {"spec": {"version": 0}, "image_shape": [1, 64, 64]})
+    run_all(study, TrainAndScore("cpu"))
+    error = json.loads((study.run_path(old) / "error.json").read_text())["error"]
+    assert "this spec is of version 0; this unweave reads version 1" in error
+    assert json.loads((study.run_path(old) / "spec.json").read_text())["spec"] == {"version": 0}
+    assert collect(study)[0]["run"].nunique() == 3
+
+
+def test_shards_are_merged(tmp_path: Path) -> None:
+    whole = StudyFolder.create(tmp_path / "whole", tiny_spec("0-7"))
+    run_all(whole, Pretend())
+    parts = []
+    for i in range(3):
+        part = StudyFolder.create(tmp_path / f"part{i}", tiny_spec("0-7"))
+        units = plan_of(part, 4)[i::3]
+        run_local(part, units, [Post(("evaluate", "train"), Pretend(), 1)], ledger_path=tmp_path / f"l{i}")
+        parts.append(part)
+    merged, notes = collect(parts[0], parts[1:])
+    assert not notes
+    expected, _ = collect(whole)
+    assert _sorted(merged).equals(_sorted(expected))
+
+
+def test_tables(tmp_path: Path) -> None:
+    study = StudyFolder.create(tmp_path / "s", tiny_spec("0"))
+    run_all(study, Pretend())
+    frame, _ = collect(study)
+    for name in ("t.parquet", "t.csv"):
+        write_table(frame, tmp_path / name)
+    assert pd.read_parquet(tmp_path / "t.parquet").astype(str).equals(frame.astype(str))
+    assert len(pd.read_csv(tmp_path / "t.csv")) == len(frame)
+    with pytest.raises(UnweaveError, match=r"as \.parquet or \.csv"):
+        write_table(frame, tmp_path / "t.xlsx")
+    runs = run_table(study)
+    assert list(runs["outcome"]) == ["finished", "finished"]
+    assert list(frame["setting"].unique()) == ["beta=1", "beta=4"]
+    assert list(frame["strength"].unique()) == [1.0, 4.0]
+
+
+def test_posts_share_the_cores() -> None:
+    posts = posts_for(TrainAndScore("cpu"), workers=3)
+    assert [post.kinds for post in posts] == [("evaluate", "train")] * 3
+    assert all(post.threads >= 1 for post in posts)
+
+
+STUDY = """
+name = "chaos"
+metrics = ["mig", "modularity"]
+points = [60, 30]
+[shared]
+seed = "0-49"
+steps = 4
+batch = 4
+latents = 2
+[[methods]]
+name = "beta_vae"
+beta = [1, 2, 4, 8, 16, 32]
+"""
+
+
+def start(folder: Path, workers: int) -> subprocess.Popen[bytes]:
+    words = ["study", "run", str(folder.parent / "study.toml"), "-o", str(folder), "--device", "cpu"]
+    words += ["--population", "10", "--workers", str(workers)]
+    return subprocess.Popen(
+        [sys.executable, "-m", "unweave", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+
+def worker_pids(folder: Path) -> list[int]:
+    try:
+        base = sqlite3.connect(folder / "ledger.sqlite", timeout=10)
+        rows = base.execute("SELECT DISTINCT pid FROM tasks WHERE state = 'running'").fetchall()
+        base.close()
+    except sqlite3.Error:
+        return []
+    return [pid for (pid,) in rows if pid]
+
+
+def test_chaos(tmp_path: Path) -> None:
+    """300 runs on 3 workers, 30 kills of workers and drivers: the same table as of a study left alone."""
+    (tmp_path / "study.toml").write_text(STUDY)
+    calm = tmp_path / "calm"
+    assert start(calm, 2).wait() == 0
+    chaos, dice = tmp_path / "chaos", random.Random(0)  # noqa: S311
+    driver, kills = start(chaos, 3), 0
+    while kills < 30:
+        time.sleep(dice.uniform(0.1, 0.5))
+        pids = worker_pids(chaos)
+        if driver.poll() is not None:
+            pytest.fail(f"the study was over after {kills} kills")
+        if not pids:
+            continue
+        if dice.random() < 0.2:
+            driver.kill()
+            driver.wait()
+            driver = start(chaos, 3)
+        else:
+            try:
+                os.kill(dice.choice(pids), signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        kills += 1
+    assert driver.wait() == 0
+    expected, found = table_of(StudyFolder(calm)), table_of(StudyFolder(chaos))
+    assert found["run"].nunique() == 300
+    assert not found.duplicated(["run", "representation", "score"]).any()
+    assert found.equals(expected)
+    assert not list(chaos.glob("runs/*/.*.part"))
+
+
+def test_two_drivers_share_the_work(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(STUDY.replace("0-49", "0-9"))
+    drivers = [start(tmp_path / "s", 1), start(tmp_path / "s", 1)]
+    assert [driver.wait() for driver in drivers] == [0, 0]
+    assert table_of(StudyFolder(tmp_path / "s"))["run"].nunique() == 60
+
+
+def test_an_interrupt_stops_cleanly(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(STUDY.replace("steps = 4", "steps = 100000"))
+    driver = start(tmp_path / "s", 2)
+    deadline = time.monotonic() + 60
+    while not worker_pids(tmp_path / "s") and time.monotonic() < deadline:
+        time.sleep(0.1)
+    pids = worker_pids(tmp_path / "s")
+    time.sleep(1)
+    driver.send_signal(signal.SIGINT)
+    assert driver.wait(timeout=60) == 130
+    for pid in pids:
+        assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2]
+    spec: StudySpec = StudyFolder(tmp_path / "s").spec
+    assert len(spec.runs) == 300

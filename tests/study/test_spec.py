@@ -1,0 +1,138 @@
+"""Study specs: grids, presets, TOML files, and what is wrong with them."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from study.tiny import tiny_spec
+from unweave.errors import UnweaveError
+from unweave.methods import BetaVAE
+from unweave.spec import RunSpec
+from unweave.study import PRESETS, StudyFolder, StudySpec, preset_named, read_study
+from unweave.study.planner import make_units, plan_of
+from unweave.study.spec import grid, whole_numbers
+
+
+def test_the_published_study_is_the_published_study() -> None:
+    spec = preset_named("locatello2019")
+    assert len(spec.runs) == len({run.id for run in spec.runs}) == 12_600
+    assert Counter(run.data for run in spec.runs)["shapes3d"] == 1800
+    assert {run.seed for run in spec.runs} == set(range(50))
+    assert {run.architecture for run in spec.runs} == {"released"}
+    by_method = {(run.method.name, run.steps) for run in spec.runs}
+    assert ("factor_vae", 150_000) in by_method
+    assert ("beta_vae", 300_000) in by_method
+    assert len({(run.data, run.method) for run in spec.runs}) == 7 * 36
+    assert len(preset_named("hartmann2021").runs) == 10_800
+    assert len(preset_named("locatello2019_dsprites").runs) == 1_800
+    total = sum(run.steps for run in spec.runs)
+    assert total == 12_600 * 300_000 - 2_100 * 150_000
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_go_through_json(name: str) -> None:
+    spec = preset_named(name)
+    assert StudySpec.from_dict(spec.to_dict()) == spec
+
+
+def test_a_toml_file(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(
+        """
+        name = "mine"
+        metrics = ["quick", "irs"]
+        points = [100, 50]
+        [shared]
+        data = ["dsprites", "rooms"]
+        seed = "0-2,7"
+        steps = 10
+        [[methods]]
+        name = "beta_vae"
+        beta = [1, 4]
+        [[methods]]
+        name = "factor_vae"
+        gamma = 10
+        steps = 5
+        """
+    )
+    spec = read_study(tmp_path / "s.toml")
+    assert len(spec.runs) == 2 * 4 * 3
+    assert spec.metrics == ("mig", "sap", "modularity", "explicitness", "irs")
+    assert RunSpec(BetaVAE(4.0), data="rooms", seed=7, steps=10) in spec.runs
+    assert {run.steps for run in spec.runs if run.method.name == "factor_vae"} == {5}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nmae = 'x'", r'no field "nmae"\. Did you mean "name"'),
+        ("[shared]\nsteps = 1\n[[methods]]\nname = 'beta_vea'", r'no method "beta_vea"\. Did you mean'),
+        ("[[methods]]\nname = 'beta_vae'\nbeat = 1", r'no setting "beat"\. Did you mean "beta"'),
+        ("[shared]\nsed = 1\n[[methods]]\nname = 'vae'", r'no field "sed"\. Did you mean "seed"'),
+        ("metrics = 'migg'\n[[methods]]\nname = 'vae'", r'no metric or suite "migg"'),
+        ("representations = ['mena']\n[[methods]]\nname = 'vae'", r'no representation "mena"'),
+        ("points = [1]\n[[methods]]\nname = 'vae'", "how many to train and to test on"),
+        ("[shared]\nseed = '3-1'\n[[methods]]\nname = 'vae'", "the range of seeds"),
+        ("[[methods]]\nname = 'beta_vae'\nbeta = []", "beta has no values"),
+        ("[[methods]]\nbeta = 1", "needs its name"),
+        ("", "has no runs"),
+        ("= 3", "cannot read .* as TOML"),
+    ],
+)
+def test_typos_are_found_before_anything_starts(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "s.toml").write_text(text)
+    with pytest.raises(UnweaveError, match=message):
+        read_study(tmp_path / "s.toml")
+
+
+@given(
+    st.lists(st.integers(0, 30), min_size=1, max_size=6),
+    st.lists(st.sampled_from([1.0, 2.0, 4.0]), min_size=1, max_size=3, unique=True),
+    st.integers(1, 7),
+)
+@settings(deadline=None, max_examples=40)
+def test_units_hold_every_run_once_and_begin_with_the_first_seeds(
+    seeds: list[int], betas: list[float], largest: int
+) -> None:
+    methods = [{"name": "beta_vae", "beta": betas}, {"name": "factor_vae", "gamma": betas, "steps": 7}]
+    runs = dict.fromkeys(grid(methods, seed=seeds, steps=9))
+    units = make_units(list(runs), largest)
+    by_id = {run.id: run for run in runs}
+    assert sorted(run for unit in units for run in unit.runs) == sorted(by_id)
+    assert all(1 <= len(unit.runs) <= largest for unit in units)
+    for unit in units:
+        together = [by_id[run] for run in unit.runs]
+        assert len({(run.steps, len(run.method.players)) for run in together}) == 1
+    first = [by_id[unit.runs[0]].seed for unit in units]
+    assert first == sorted(first)
+    assert units == make_units(list(reversed(list(runs))), largest)
+
+
+def test_a_plan_is_kept_when_the_study_grows(tmp_path: Path) -> None:
+    folder = StudyFolder.create(tmp_path / "s", tiny_spec())
+    before = plan_of(folder, 4)
+    grown = StudyFolder.create(tmp_path / "s", tiny_spec("3-8", metrics="irs"))
+    assert len(grown.runs) == 18
+    assert set(grown.spec.metrics) == {"mig", "modularity", "irs"}
+    after = plan_of(grown, 2)
+    assert after[: len(before)] == before
+    assert sorted(run for unit in after for run in unit.runs) == sorted(grown.runs)
+    with pytest.raises(UnweaveError, match="would be another study"):
+        StudyFolder.create(tmp_path / "s", tiny_spec(points=(50, 20)))
+
+
+def test_folders_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(UnweaveError, match=r"not the folder of a study: it has no study\.json"):
+        _ = StudyFolder(tmp_path).spec
+    (tmp_path / "study.json").write_text("[]")
+    with pytest.raises(UnweaveError, match="is not of a study"):
+        _ = StudyFolder(tmp_path).spec
+    (tmp_path / "study.json").write_text('{"runs_in": "runs", "schema": 99}')
+    with pytest.raises(UnweaveError, match="of version 99"):
+        _ = StudyFolder(tmp_path).spec
+
+
+def test_seeds() -> None:
+    assert whole_numbers("0-3, 7") == [0, 1, 2, 3, 7]
