@@ -156,7 +156,9 @@ class Run:
             raise UnweaveError(
                 f"images must be (n, {', '.join(map(str, self.shape))}); got {tuple(given.shape)}."
             )
-        scaled = given.float() / 255 if given.dtype == torch.uint8 else given.float()
+        if given.dtype == torch.uint8:
+            return given.float() / 255
+        scaled = given.float()
         if scaled.numel() and not (float(scaled.min()) >= 0 and float(scaled.max()) <= 1):
             raise UnweaveError(
                 f"images must be uint8, or numbers in [0, 1]; these reach from {float(scaled.min()):g} to "

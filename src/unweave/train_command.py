@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, make_dataclass
 from itertools import product
 from pathlib import Path
@@ -27,6 +26,13 @@ from unweave.nn.schedule import Schedule
 from unweave.run import Run, folder_name
 from unweave.spec import RunSpec, method_with
 from unweave.store import RunFolder
+from unweave.study import StudyFolder, StudySpec
+from unweave.study.local import open_ledger, shard_ledger
+from unweave.study.planner import plan_of, population_size
+from unweave.study.spec import whole_numbers
+from unweave.study.table import collect, write_table
+from unweave.study.work import TrainAndScore
+from unweave.study.worker import Worker
 from unweave.training.trainer import Plan, Report, Stopped, Tell, pick_device, train_runs
 
 
@@ -156,7 +162,7 @@ def specs_of(kind: type[Method], settings: dict[str, Any], options: Options) -> 
     for f in dataclasses.fields(RunSpec):
         if f.name not in ("method", "seed") and getattr(options, f.name) is not None:
             shared[f.name] = getattr(options, f.name)
-    seeds = [options.seed or 0] if options.seeds is None else _whole_numbers(options.seeds)
+    seeds = [options.seed or 0] if options.seeds is None else whole_numbers(options.seeds)
     swept: dict[str, list[float]] = {}
     for text in options.sweep:
         name, values = _sweep(text)
@@ -169,20 +175,6 @@ def specs_of(kind: type[Method], settings: dict[str, Any], options: Options) -> 
         method = method_with(kind.name, chosen)
         specs += [RunSpec(method, seed=seed, **shared) for seed in seeds]
     return list(dict.fromkeys(specs))
-
-
-def _whole_numbers(text: str) -> list[int]:
-    """0-3,7 -> 0, 1, 2, 3, 7."""
-    numbers: list[int] = []
-    for part in text.split(","):
-        found = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
-        if not found:
-            raise UnweaveError(f'seeds are whole numbers and ranges, as in 0-7 or 1,3,5; got "{text}".')
-        first, last = int(found[1]), int(found[2] or found[1])
-        if last < first:
-            raise UnweaveError(f'the range of seeds "{part}" is empty; write the smaller number first.')
-        numbers += range(first, last + 1)
-    return numbers
 
 
 def _sweep(text: str) -> tuple[str, list[float]]:
@@ -204,7 +196,10 @@ def _train(specs: Sequence[RunSpec], options: Options) -> None:
             tell = _teller(stack)
             if options.tensorboard:
                 tell = _tensorboard(tell, {s.id: f for s, f in zip(specs, folders, strict=True)}, stack)
-            found = train_runs(specs, data, folders, plan, tell)
+            if len(specs) > 1 and options.scores:
+                found = _train_study(specs, options, tell)
+            else:
+                found = train_runs(specs, data, folders, plan, tell)
     except Stopped as stop:
         print(f"{stop}: run the same command again to go on.", file=sys.stderr)
         sys.exit(130)
@@ -220,6 +215,27 @@ def _train(specs: Sequence[RunSpec], options: Options) -> None:
             [scores] = evaluate_run(run, "quick")
             print("  " + ", ".join(f"{name} {value:.3f}" for name, value in scores.items()))
         print(f"-> {folder.path}")
+
+
+def _train_study(specs: Sequence[RunSpec], options: Options, tell: Tell) -> list[RunFolder]:
+    """Several runs are a small study, in this process; the folder of the runs is the study's."""
+    spec = StudySpec("sweeps", tuple(specs), "quick", ("mean",), pictures=options.pictures)
+    study = StudyFolder.create(options.out, spec, beside=True)
+    wanted = {run.id for run in specs}
+    units = plan_of(study, population_size(pick_device(options.device)))
+    mine = [unit for unit in units if wanted & set(unit.runs)]
+    work = TrainAndScore(
+        options.device, options.data_root, options.checkpoint_every, options.log_every, tell=tell
+    )
+    # Earlier sweeps into the same folder may be open: they are not this command's business.
+    with shard_ledger() as path, closing(open_ledger(study, mine, path)) as ledger:
+        Worker(study, ledger, work).run()
+        if failures := ledger.failures():
+            raise UnweaveError(f"{len(failures)} tasks failed, the first because: {failures[0].error}")
+    frame, _ = collect(study)
+    write_table(frame, study.table)
+    print(f"-> {study.table}")
+    return [study.run_folder(spec.id) for spec in specs]
 
 
 def _announce(specs: Sequence[RunSpec], folders: Sequence[Path], out: Path) -> None:

@@ -15,8 +15,8 @@ from metrics.grids import grid
 from training.tiny import TINY
 from unweave.errors import UnweaveError
 from unweave.evaluation.evaluate import Effort
-from unweave.evaluation.kept import evaluate_run, kept_scores
-from unweave.store import write_json
+from unweave.evaluation.kept import drop_codes, evaluate_run, keep_codes, kept_scores
+from unweave.store import read_tensors, write_json
 
 EFFORT = Effort(points=(200, 100))
 
@@ -135,3 +135,21 @@ def test_missing_and_empty_folders_are_one_sentence(tmp_path: Path) -> None:
         done = command(path)
         assert done.returncode == 2
         assert message in done.stderr
+
+
+def test_codes_of_several_runs_are_those_of_each(tmp_path: Path) -> None:
+    runs = [
+        unweave.train(
+            unweave.methods.VAE(), TINY, out=tmp_path, steps=3, batch=4, latents=3, seed=seed, device="cpu"
+        )
+        for seed in range(2)
+    ]
+    keep_codes(runs)
+    images = TINY.observe(TINY.factors_at(np.arange(len(TINY))))
+    for run in runs:
+        kept = read_tensors(run.path / "codes.safetensors")
+        posterior = run.posterior(images)
+        np.testing.assert_allclose(kept["mean"], posterior.mean.numpy(), atol=1e-6)
+        np.testing.assert_allclose(kept["log_var"], posterior.log_var.numpy(), atol=1e-6)
+    drop_codes(runs[0].folder)
+    assert not (runs[0].path / "codes.safetensors").exists()

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import ray
-
 from unweave.study import StudyFolder
 from unweave.study.planner import Unit
 from unweave.study.work import Progress, Work
@@ -32,13 +30,14 @@ class Noted:
     seconds: float = 0.0
 
     def train(self, study: StudyFolder, unit: Unit, progress: Progress) -> None:
-        """Train, and say so."""
-        rested = []
+        """Train, rest when the second line of the log is written, and say so."""
+        told: list[float] = []
 
         def rest(share: float) -> None:
             progress(share)
-            if not rested and ray.util.get_node_ip_address() == self.slow:
-                rested.append(share)
+            told.append(share)
+            if len(told) == 2 and _machine() == self.slow:
+                self._note("rests", unit)
                 time.sleep(self.seconds)
 
         self._note("begins", unit)
@@ -51,7 +50,13 @@ class Noted:
 
     def _note(self, what: str, unit: Unit) -> None:
         with self.diary.open("a") as file:
-            file.write(f"{what} {unit.id} {ray.util.get_node_ip_address()} {os.getpid()}\n")
+            file.write(f"{what} {unit.id} {_machine()} {os.getpid()}\n")
+
+
+def _machine() -> str:
+    import ray
+
+    return str(ray.util.get_node_ip_address())
 
 
 def lines_of(diary: Path) -> list[Line]:

@@ -1,11 +1,7 @@
 """The local engine: everything is done once, failures stay where they are, and a kill loses nothing."""
 
 import json
-import os
-import random
 import signal
-import sqlite3
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from study.chaos import STUDY, chaos, in_order, start, table_of, worker_pids
 from study.tiny import Pretend, tiny_spec
 from unweave.errors import DiskFullError, UnweaveError
 from unweave.store import write_json
@@ -28,14 +25,6 @@ from unweave.study.work import Progress, TrainAndScore, Work
 def run_all(study: StudyFolder, work: Work, workers: int = 2, largest: int = 4) -> None:
     status = run_local(study, plan_of(study, largest), [Post(("evaluate", "train"), work, 1)] * workers)
     assert status.finished
-
-
-def table_of(study: StudyFolder) -> pd.DataFrame:
-    return _sorted(collect(study)[0])
-
-
-def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.astype(str).sort_values(["run", "representation", "score"], ignore_index=True)
 
 
 def test_everything_is_done_once(tmp_path: Path) -> None:
@@ -161,7 +150,7 @@ def test_shards_are_merged(tmp_path: Path) -> None:
     merged, notes = collect(parts[0], parts[1:])
     assert not notes
     expected, _ = collect(whole)
-    assert _sorted(merged).equals(_sorted(expected))
+    assert in_order(merged).equals(in_order(expected))
 
 
 def test_tables(tmp_path: Path) -> None:
@@ -186,80 +175,27 @@ def test_posts_share_the_cores() -> None:
     assert all(post.threads >= 1 for post in posts)
 
 
-STUDY = """
-name = "chaos"
-metrics = ["mig", "modularity"]
-points = [60, 30]
-[shared]
-seed = "0-49"
-steps = 4
-batch = 4
-latents = 2
-[[methods]]
-name = "beta_vae"
-beta = [1, 2, 4, 8, 16, 32]
-"""
-
-
-def start(folder: Path, workers: int) -> subprocess.Popen[bytes]:
-    words = ["study", "run", str(folder.parent / "study.toml"), "-o", str(folder), "--device", "cpu"]
-    words += ["--population", "10", "--workers", str(workers)]
-    return subprocess.Popen(
-        [sys.executable, "-m", "unweave", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-
-
-def worker_pids(folder: Path) -> list[int]:
-    try:
-        base = sqlite3.connect(folder / "ledger.sqlite", timeout=10)
-        rows = base.execute("SELECT DISTINCT pid FROM tasks WHERE state = 'running'").fetchall()
-        base.close()
-    except sqlite3.Error:
-        return []
-    return [pid for (pid,) in rows if pid]
-
-
 def test_chaos(tmp_path: Path) -> None:
     """300 runs on 3 workers, 30 kills of workers and drivers: the same table as of a study left alone."""
-    (tmp_path / "study.toml").write_text(STUDY)
-    calm = tmp_path / "calm"
-    assert start(calm, 2).wait() == 0
-    chaos, dice = tmp_path / "chaos", random.Random(0)  # noqa: S311
-    driver, kills = start(chaos, 3), 0
-    while kills < 30:
-        time.sleep(dice.uniform(0.1, 0.5))
-        pids = worker_pids(chaos)
-        if driver.poll() is not None:
-            pytest.fail(f"the study was over after {kills} kills")
-        if not pids:
-            continue
-        if dice.random() < 0.2:
-            driver.kill()
-            driver.wait()
-            driver = start(chaos, 3)
-        else:
-            try:
-                os.kill(dice.choice(pids), signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        kills += 1
-    assert driver.wait() == 0
-    expected, found = table_of(StudyFolder(calm)), table_of(StudyFolder(chaos))
+    (tmp_path / "study.toml").write_text(STUDY.format(last=49))
+    assert start(tmp_path / "calm", 2).wait() == 0
+    assert chaos(tmp_path, kills=30, workers=3) == 30
+    expected, found = table_of(StudyFolder(tmp_path / "calm")), table_of(StudyFolder(tmp_path / "chaos"))
     assert found["run"].nunique() == 300
     assert not found.duplicated(["run", "representation", "score"]).any()
     assert found.equals(expected)
-    assert not list(chaos.glob("runs/*/.*.part"))
+    assert not list((tmp_path / "chaos").glob("runs/*/.*.part"))
 
 
 def test_two_drivers_share_the_work(tmp_path: Path) -> None:
-    (tmp_path / "study.toml").write_text(STUDY.replace("0-49", "0-9"))
+    (tmp_path / "study.toml").write_text(STUDY.format(last=9))
     drivers = [start(tmp_path / "s", 1), start(tmp_path / "s", 1)]
     assert [driver.wait() for driver in drivers] == [0, 0]
     assert table_of(StudyFolder(tmp_path / "s"))["run"].nunique() == 60
 
 
 def test_an_interrupt_stops_cleanly(tmp_path: Path) -> None:
-    (tmp_path / "study.toml").write_text(STUDY.replace("steps = 4", "steps = 100000"))
+    (tmp_path / "study.toml").write_text(STUDY.format(last=49).replace("steps = 4", "steps = 100000"))
     driver = start(tmp_path / "s", 2)
     deadline = time.monotonic() + 60
     while not worker_pids(tmp_path / "s") and time.monotonic() < deadline:

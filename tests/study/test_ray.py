@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
 import pandas as pd
 import pytest
@@ -24,7 +25,7 @@ from unweave.study.local import open_ledger
 from unweave.study.planner import plan_of
 from unweave.study.presets import with_fields
 from unweave.study.progress import Status
-from unweave.study.ray_cluster import machines
+from unweave.study.ray_cluster import Portion, machines, portion_for
 from unweave.study.ray_engine import run_ray
 from unweave.study.table import collect
 from unweave.study.work import TrainAndScore
@@ -34,11 +35,12 @@ from unweave.training.trainer import Stopped
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 
 HEAD, SECOND = "127.0.0.3", "127.0.0.4"
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+# A token that Ray has once made for this user would be asked for from then on.
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "RAY_AUTH_MODE": "disabled"}
 
 
 @contextmanager
-def node(ip: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+def node(ip: str, scratch: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
     """A machine of a Ray cluster with one core, in a process group of its own."""
     command = [
         sys.executable,
@@ -49,10 +51,15 @@ def node(ip: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
         "--num-cpus=1",
     ]
     command += ["--disable-usage-stats", "--object-store-memory=100000000", "--block", *options]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     # A node that dies is noticed in a second, not in a quarter of a minute.
     quick = {"RAY_health_check_period_ms": "500", "RAY_health_check_failure_threshold": "2"}
-    process = subprocess.Popen(command, **quiet, env=ENVIRONMENT | quick, start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=ENVIRONMENT | quick | {"TMPDIR": str(scratch)},
+        start_new_session=True,
+    )
     try:
         yield process
     finally:
@@ -77,20 +84,27 @@ def answers(ip: str, port: int) -> bool:
     return True
 
 
+def removed(folder: Path) -> bool:
+    """Whether a folder is gone; processes that are about to end may write into it once more."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return not folder.exists()
+
+
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """Of a cluster of one machine, to which this process is connected."""
     with socket.socket() as free:
         free.bind((HEAD, 0))
         port = free.getsockname()[1]
-    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # names of sockets must be short
+    folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # names of sockets must be short
     head = ("--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={folder}")
-    with node(HEAD, *head):
+    with node(HEAD, folder, *head):
         wait_until(lambda: answers(HEAD, port))
         ray.init(address=f"{HEAD}:{port}", log_to_driver=False, logging_level="ERROR")
         yield f"{HEAD}:{port}"
         ray.shutdown()
-    shutil.rmtree(folder, ignore_errors=True)
+    time.sleep(1)  # workers outlive their node by a moment
+    wait_until(lambda: removed(folder))
 
 
 def table_of(study: StudyFolder) -> pd.DataFrame:
@@ -107,6 +121,11 @@ def undisturbed(path: Path, spec: StudySpec, largest: int) -> pd.DataFrame:
     return table_of(study)
 
 
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    return undisturbed(tmp_path_factory.mktemp("expected") / "s", tiny_spec("0-11"), 3)
+
+
 class Killer:
     """Kills a machine while it trains: all its processes, without a word."""
 
@@ -117,7 +136,7 @@ class Killer:
     def __call__(self, status: Status) -> None:
         lines = [line for line in lines_of(self.diary) if line.machine == SECOND]
         ended = {line.unit for line in lines if line.what == "ends"}
-        at_work = {line.unit: line.pid for line in lines if line.unit not in ended}
+        at_work = {line.unit: line.pid for line in lines if line.what == "rests" and line.unit not in ended}
         if status.measured >= 3 and at_work and not self.lost:
             self.lost = set(at_work)
             for pid in at_work.values():
@@ -126,10 +145,10 @@ class Killer:
 
 
 @pytest.mark.parametrize("in_place", [True, False], ids=["shared folder", "no shared folder"])
-def test_a_machine_that_dies(address: str, tmp_path: Path, in_place: bool) -> None:
+def test_a_machine_that_dies(address: str, expected: pd.DataFrame, tmp_path: Path, in_place: bool) -> None:
     study, diary = StudyFolder.create(tmp_path / "s", tiny_spec("0-11")), tmp_path / "diary"
     train = TrainAndScore("cpu", checkpoint_every=1, log_every=1)
-    with node(SECOND, f"--address={address}") as second:
+    with node(SECOND, tmp_path, f"--address={address}") as second:
         wait_until(lambda: len(machines()) == 2)
         kill = Killer(second, diary)
         work = Noted(train, diary, slow=SECOND, seconds=3)
@@ -138,24 +157,25 @@ def test_a_machine_that_dies(address: str, tmp_path: Path, in_place: bool) -> No
     assert not status.failed
     assert kill.lost
     again = [line[::2] for line in lines_of(diary) if line.unit in kill.lost]
-    assert again == [("begins", SECOND), ("begins", HEAD), ("ends", HEAD)]
-    assert table_of(study).equals(undisturbed(tmp_path / "alone", study.spec, 3))
+    assert again == [("begins", SECOND), ("rests", SECOND), ("begins", HEAD), ("ends", HEAD)]
+    assert table_of(study).equals(expected)
 
 
 def test_ctrl_c_leaves_a_checkpoint_to_go_on_from(address: str, tmp_path: Path) -> None:
-    study, diary = StudyFolder.create(tmp_path / "s", with_fields(tiny_spec("0"), steps=300)), tmp_path / "diary"
-    began: list[float] = []
+    study, diary = StudyFolder.create(tmp_path / "s", tiny_spec("0")), tmp_path / "diary"
+    units, work = plan_of(study, 2), TrainAndScore("cpu", log_every=1)
+
+    sent: list[Timer] = []
 
     def interrupt(_status: Status) -> None:
-        began.extend([time.monotonic()] if lines_of(diary) and not began else [])
-        if began and time.monotonic() > began[0] + 0.5:
-            os.kill(os.getpid(), signal.SIGINT)
+        if any(line.what == "rests" for line in lines_of(diary)) and not sent:
+            sent.append(Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)))  # while the driver waits for Ray
+            sent[0].start()
 
-    units, work = plan_of(study, 2), TrainAndScore("cpu")
     with pytest.raises(Stopped):
-        run_ray(study, units, Noted(work, diary), address, interrupt)
-    assert [line.what for line in lines_of(diary)] == ["begins"]
-    assert all(study.run_folder(run).checkpoints() for run in study.runs)
+        run_ray(study, units, Noted(work, diary, slow=HEAD, seconds=1), address, interrupt)
+    assert [line.what for line in lines_of(diary)] == ["begins", "rests"]
+    assert all(study.run_folder(run).checkpoints() == [2] for run in study.runs)
     assert set(Ledger(study.path / "ledger.sqlite").states().values()) == {"ready", "waiting"}
     assert run_ray(study, units, work, address).finished
     assert table_of(study).equals(undisturbed(tmp_path / "alone", study.spec, 2))
@@ -184,7 +204,7 @@ from pathlib import Path
 from study.tiny import Pretend
 from unweave.study import StudyFolder, StudySpec
 from unweave.study.planner import read_plan
-from unweave.study.ray_cluster import machines
+from unweave.study.ray_cluster import Portion, machines, portion_for
 from unweave.study.ray_engine import run_ray
 
 address, path, diary = sys.argv[1:]
@@ -233,9 +253,9 @@ def test_a_gpu_that_the_cluster_does_not_have(address: str, tmp_path: Path) -> N
 def test_a_cluster_that_cannot_be_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = StudyFolder.create(tmp_path / "s", tiny_spec("0"))
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    with pytest.raises(UnweaveError, match=r"cannot reach the Ray cluster 127\.0\.0\.3:1: .*refused"):
+    with pytest.raises(UnweaveError, match=r"cannot reach the Ray cluster at 127\.0\.0\.3:1: .*refused"):
         run_ray(study, plan_of(study, 2), TrainAndScore("cpu"), "127.0.0.3:1")
-    with pytest.raises(UnweaveError, match="cannot reach the Ray cluster nowhere: Invalid address"):
+    with pytest.raises(UnweaveError, match="cannot reach the Ray cluster at nowhere: Invalid address"):
         run_ray(study, plan_of(study, 2), TrainAndScore("cpu"), "nowhere")
 
 
@@ -244,3 +264,26 @@ def test_ray_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UnweaveError, match=r"pip install unweave\[ray\]"):
         run_ray(study, plan_of(study, 2), TrainAndScore("cpu"))
+
+
+@pytest.mark.parametrize(
+    ("resources", "device", "portion", "slots"),
+    [
+        ([{"CPU": 1.0}, {"CPU": 8.0}], "auto", Portion(1), 9),
+        ([{"CPU": 4.0}, {"CPU": 7.0}, {"memory": 1.0}], "auto", Portion(2), 5),
+        ([{"CPU": 16.0, "GPU": 2.0}, {"CPU": 12.0, "GPU": 2.0}, {"CPU": 64.0}], "auto", Portion(6, 1), 4),
+        ([{"CPU": 16.0, "GPU": 2.0}, {"CPU": 64.0}], "cpu", Portion(2), 40),
+        ([{"GPU": 1.0}], "cuda", Portion(0, 1), 1),
+        ([], "auto", Portion(1), 1),
+    ],
+)
+def test_what_a_task_takes(
+    resources: list[dict[str, float]],
+    device: str,
+    portion: Portion,
+    slots: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("unweave.study.ray_cluster.machines", lambda: resources)
+    assert portion_for(TrainAndScore(device)) == portion
+    assert portion.slots() == slots

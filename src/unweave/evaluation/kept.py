@@ -11,8 +11,10 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+import numpy as np
 import torch
 
+from unweave.data import GroundTruth
 from unweave.errors import UnweaveError
 from unweave.evaluation.encoders import Posterior
 from unweave.evaluation.evaluate import Effort, measure_source, possible_metrics, source_of
@@ -26,6 +28,7 @@ from unweave.store import RunFolder, read_tensors, write_json, write_tensors
 from unweave.training.batches import Data
 
 SCORES, CODES = "scores.json", "codes.safetensors"
+GRID_CHUNK = 8192  # images that are made at once
 
 
 def evaluate_run(
@@ -80,11 +83,27 @@ def all_kept(
     )
 
 
-def keep_codes(run: Run) -> None:
-    """Encode the whole grid of a run's data and keep the codes in its folder."""
-    source = source_of(run, Effort())
-    if isinstance(source, GroundTruthSource) and not (run.path / CODES).exists():
-        _keep_grid(run, source.encode_grid())
+def keep_codes(runs: Sequence[Run]) -> None:
+    """Encode the whole grid of the data that runs share, and keep the codes of each in its folder.
+
+    Images are made once for all: on a GPU, making them takes longer than one encoder's work.
+    """
+    open_runs = [run for run in runs if not (run.path / CODES).exists()]
+    if not open_runs:
+        return
+    truth, device = open_runs[0].data, open_runs[0].device
+    if not isinstance(truth, GroundTruth) or truth.stochastic:
+        return
+    tables = [[torch.empty(len(truth), run.spec.latents) for _ in range(2)] for run in open_runs]
+    for start in range(0, len(truth), GRID_CHUNK):
+        rows = slice(start, min(start + GRID_CHUNK, len(truth)))
+        images = truth.observe(truth.factors_at(np.arange(rows.start, rows.stop)))
+        on_device = torch.from_numpy(np.ascontiguousarray(images)).to(device)
+        for run, (mean, log_var) in zip(open_runs, tables, strict=True):
+            posterior = run.posterior(on_device)
+            mean[rows], log_var[rows] = posterior.mean.cpu(), posterior.log_var.cpu()
+    for run, (mean, log_var) in zip(open_runs, tables, strict=True):
+        write_tensors(run.path / CODES, {"mean": mean, "log_var": log_var})
 
 
 def drop_codes(folder: RunFolder) -> None:

@@ -198,22 +198,3 @@ def noted_signals() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def signals_stop() -> Iterator[None]:
-    """SIGTERM stops a study as Ctrl-C does."""
-
-    def stop(number: int, _frame: object) -> None:
-        raise Stopped(f"stopped by signal {number}")
-
-    try:
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not in the main thread
-        yield
-        return
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -42,9 +42,11 @@ def cluster(address: str | None) -> Iterator[None]:
         _knock(address)
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:
+        reason = str(error.__cause__ or error).strip().rpartition("\n")[2].rstrip(".")
         raise UnweaveError(
-            f"cannot reach the Ray cluster {address or ''}: {error} Start one with `ray start --head`, run "
-            "this command on one of its machines, and give --address auto or HOST:PORT."
+            f"cannot reach the Ray cluster at {address or 'its default address'}: {reason}. "
+            "Start one with `ray start --head`, run this command on one of its machines, and give --address "
+            "auto or HOST:PORT."
         ) from error
     try:
         yield

@@ -18,13 +18,14 @@ from typing import Any
 from unweave.errors import UnweaveError
 from unweave.study.folder import StudyFolder
 from unweave.study.ledger import DEATHS, Ledger, Task
-from unweave.study.local import POLL, open_ledger, signals_stop
+from unweave.study.local import POLL, noted_signals, open_ledger
 from unweave.study.planner import Unit, read_plan
 from unweave.study.progress import Status, status_of
 from unweave.study.ray_cluster import Portion, cluster, portion_for, ray_module
 from unweave.study.remote import Answer, Files, Job, Outcome, do_job, files_of, receive
 from unweave.study.work import TrainAndScore, Work
 from unweave.study.worker import ALONE, RENEW, note_failure, told
+from unweave.training.trainer import Stopped
 
 GRACE = 60.0  # seconds that stopped tasks have to write their checkpoints
 
@@ -47,6 +48,8 @@ def run_ray(
     `in_flight` tasks are given to it at a time, by default twice as many as it can do at once. Machines that
     see the study's folder work in it, unless `in_place` is False; the others send back what they made.
     """
+    if in_flight is not None and in_flight < 1:
+        raise UnweaveError(f"at least one task must be on its way; got in_flight = {in_flight}.")
     with (
         cluster(address),
         contextlib.closing(open_ledger(study, units, ledger_path)) as ledger,
@@ -54,8 +57,11 @@ def run_ray(
     ):
         driver = _Driver(study, ledger, work, portion or portion_for(work), in_flight, beacon)
         try:
-            with signals_stop():
+            # Signals are only noted: Ray's code cannot bear an exception from the handler of one.
+            with noted_signals() as signals:
                 while driver.watch():
+                    if signals:
+                        raise Stopped(f"stopped by signal {signals[0]}")
                     if tell:
                         tell(status_of(study, units, ledger))
         finally:
@@ -114,7 +120,8 @@ class _Driver:
             for reference in ended:
                 with contextlib.suppress(UnweaveError):
                     self._settle(reference)
-        for job in self.flying.values():
+        for reference, job in self.flying.items():
+            ray.cancel(reference, force=True, recursive=False)
             self.ledger.release(job.task)
 
     def _begin(self, task: Task) -> None:
@@ -167,7 +174,7 @@ class _Driver:
             answer = Answer()
         except ray.exceptions.RayTaskError as error:  # not in the work itself
             last = str(error).strip().rpartition("\n")[2]
-            answer = Answer("a machine", halt=f"{last}. All machines must have the same unweave and Python.")
+            answer = Answer("a machine", halt=f"{last}. Do all of them have the same unweave and Python?")
         except ray.exceptions.RayError as error:  # it died once too often
             answer = Answer(outcomes={self.flying[reference].task.id: Outcome(0.0, *told(error))})
         return answer

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -120,7 +121,13 @@ def _in_folder(job: Job) -> Iterator[StudyFolder]:
     """The study's own folder."""
     # A machine that was given up may still be at work; two must not write into the same folders.
     with hold(job.folder / "locks" / job.task.id):
-        yield StudyFolder(job.folder)
+        yield _study(job.folder, (job.folder / "study.json").stat().st_mtime_ns)
+
+
+@lru_cache(1)
+def _study(path: Path, _changed: int) -> StudyFolder:
+    """A study, read once by a process that does many of its tasks."""
+    return StudyFolder(path)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from unweave.run import Run
 from unweave.store import RunFolder
 from unweave.study.folder import StudyFolder
 from unweave.study.planner import Unit
-from unweave.training.trainer import Plan, Report, pick_device, train_runs
+from unweave.training.trainer import Plan, Report, Tell, pick_device, train_runs
 
 Progress: TypeAlias = Callable[[float], None]  # told the share that is done
 
@@ -48,6 +48,7 @@ class TrainAndScore:
     keep_codes: bool = False
     hand_over: bool = False
     jobs: int = 1
+    tell: Tell | None = None  # told of each step that is logged; only within one process
 
     def train(self, study: StudyFolder, unit: Unit, progress: Progress) -> None:
         """Train all runs of a unit that are not trained; fewer at a time if they do not fit."""
@@ -57,6 +58,8 @@ class TrainAndScore:
 
         def tell(report: Report) -> None:
             progress(report.step / report.steps)
+            if self.tell:
+                self.tell(report)
 
         largest = len(specs)
         while True:
@@ -69,12 +72,10 @@ class TrainAndScore:
                     raise
                 largest //= 2
                 torch.cuda.empty_cache()
-        if self.hand_over and not data.stochastic:
-            for folder in folders:
-                if (folder.result or {}).get("outcome") == "finished" and not self._is_measured(
-                    study, folder
-                ):
-                    keep_codes(Run(folder, str(pick_device(self.device)), data))
+        if self.hand_over:
+            device = str(pick_device(self.device))
+            ended = [folder for folder in folders if (folder.result or {}).get("outcome") == "finished"]
+            keep_codes([Run(each, device, data) for each in ended if not self._is_measured(study, each)])
 
     def evaluate(self, study: StudyFolder, run_id: str, progress: Progress) -> None:
         """Measure a run, if it has not diverged, as far as it is not measured."""
