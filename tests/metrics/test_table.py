@@ -122,13 +122,17 @@ def assert_in_range(metric: Metric, scores: dict[str, float]) -> None:
             assert low - 1e-9 <= value <= high + 1e-9, name
 
 
+FIRST = ("codes", "mean", "representation", "losses")  # what a metric takes first
+
+
 def test_no_metric_is_missing() -> None:
     public = [getattr(unweave.metrics, name) for name in unweave.metrics.__all__]
     takes_codes = {
         function
         for function in public
         if inspect.isfunction(function)
-        and next(iter(inspect.signature(function).parameters)) in ("codes", "mean", "representation", "losses")
+        and next(iter(inspect.signature(function).parameters))
+        in ("codes", "mean", "representation", "losses")
     }
     # A matrix, not a score.
     assert takes_codes - {unweave.metrics.mutual_information} == {metric.function for metric in METRICS}

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unweave.errors import UnweaveError
-from unweave.study import ledger as ledger_module
-from unweave.study.ledger import ATTEMPTS, DEATHS, Ledger, Task, birth
+from unweave.study.ledger import ATTEMPTS, DEATHS, LEASE, Ledger, Task, birth
 
 TRAIN = [Task(f"u{i}", "train", f"u{i}") for i in range(3)]
 EVALUATE = [Task(f"r{i}", "evaluate", f"u{i}", "mig") for i in range(3)]
@@ -85,7 +84,7 @@ def test_a_dead_process_holds_nothing_whatever_the_clock_says(
     assert ledger.claim(["train"]) == TRAIN[0]
     # A clock that jumps ahead takes nothing from a process that lives.
     now = time.time()
-    monkeypatch.setattr(ledger_module.time, "time", lambda: now + 1e6)
+    monkeypatch.setattr(time, "time", lambda: now + 1e6)
     assert Ledger(ledger.path).claim(["train"]) == TRAIN[1]
 
 
@@ -98,7 +97,7 @@ def test_leases_of_other_machines_end_when_they_are_not_renewed(
     assert ledger.claim(["train"]) == TRAIN[1]
     assert far.renew(TRAIN[0], 0.5)
     now = time.time()
-    monkeypatch.setattr(ledger_module.time, "time", lambda: now + ledger_module.LEASE + 1)
+    monkeypatch.setattr(time, "time", lambda: now + LEASE + 1)
     assert ledger.claim(["train"]) == TRAIN[0]
     assert not far.renew(TRAIN[0], 0.6)
 

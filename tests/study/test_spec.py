@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -96,7 +97,13 @@ def test_typos_are_found_before_anything_starts(tmp_path: Path, text: str, messa
 def test_units_hold_every_run_once_and_begin_with_the_first_seeds(
     seeds: list[int], betas: list[float], largest: int
 ) -> None:
-    methods = [{"name": "beta_vae", "beta": betas}, {"name": "factor_vae", "gamma": betas, "steps": 7}]
+    methods: list[dict[str, Any]] = [
+        {"name": "beta_vae", "beta": betas},
+        {"name": "factor_vae", "gamma": betas, "steps": 7},
+    ]
+        {"name": "beta_vae", "beta": betas},
+        {"name": "factor_vae", "gamma": betas, "steps": 7},
+    ]
     runs = dict.fromkeys(grid(methods, seed=seeds, steps=9))
     units = make_units(list(runs), largest)
     by_id = {run.id: run for run in runs}

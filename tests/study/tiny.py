@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from unweave.evaluation.scores import SCHEMA, Score, Scores
+from unweave.metrics import metric_named
 from unweave.store import write_json
 from unweave.streams import Stream
 from unweave.study import StudyFolder, StudySpec
@@ -68,7 +69,7 @@ class Pretend:
         for kind in spec.representations:
             draws = Stream.of(int(run_id, 16) % 2**32).child(kind).uniform(1, len(spec.metrics))[0]
             scores = tuple(
-                Score(metric, f"{metric}[pretended,{kind}]", kind, float(value))
+                Score(metric, metric_named(metric).protocol(kind), kind, float(value))
                 for metric, value in zip(spec.metrics, draws, strict=True)
             )
             records.append(

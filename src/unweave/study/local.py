@@ -19,6 +19,8 @@ from pathlib import Path
 import torch
 
 from unweave.errors import DiskFullError, UnweaveError
+from unweave.evaluation.evaluate import Effort
+from unweave.evaluation.kept import all_kept
 from unweave.study.folder import StudyFolder
 from unweave.study.ledger import Kind, Ledger, Task
 from unweave.study.planner import Unit
@@ -47,30 +49,46 @@ def posts_for(work: TrainAndScore, workers: int | None = None) -> list[Post]:
 
     Each GPU has one that trains and encodes, and the cores measure meanwhile; without a GPU all do both.
     """
-    cores = os.cpu_count() or 1
+    here = cores()
     if pick_device(work.device).type == "cuda":
         first = torch.device(work.device).index if work.device.startswith("cuda:") else None
         devices = [first] if first is not None else range(torch.cuda.device_count())
         trains = [Post(("train",), replace(work, device=f"cuda:{i}", hand_over=True), 2) for i in devices]
-        measures = workers if workers is not None else max(1, cores - len(trains))
+        measures = workers if workers is not None else max(1, here - len(trains))
         return trains + [Post(("evaluate",), replace(work, hand_over=True), 1)] * measures
-    number = workers if workers is not None else max(1, cores // 2)
-    return [Post(("evaluate", "train"), work, max(1, cores // number))] * number
+    number = workers if workers is not None else max(1, here // 2)
+    return [Post(("evaluate", "train"), work, max(1, here // number))] * number
 
 
 def open_ledger(study: StudyFolder, units: Sequence[Unit], path: Path | None = None) -> Ledger:
     """The ledger of some units of a study, with a task for each that has none."""
     ledger = Ledger(path or study.path / "ledger.sqlite")
-    tasks = []
+    known, spec, tasks = ledger.states(), study.spec, []
+    effort = Effort(spec.points, seed=spec.seed)
     for unit in units:
         trained = {run: (study.run_path(run) / "result.json").exists() for run in unit.runs}
         tasks.append((Task(unit.id, "train", unit.id), "done" if all(trained.values()) else "ready"))
         for run in unit.runs:
             measured = (study.run_path(run) / "scores.json").exists()
+            if measured and run not in known:  # a ledger that is new must look into the file
+                measured = _is_measured(study, run, effort)
             state = ("done" if measured else "ready") if trained[run] else "waiting"
             tasks.append((Task(run, "evaluate", unit.id, study.spec.measures), state))
     ledger.add(tasks)
     return ledger
+
+
+def _is_measured(study: StudyFolder, run: str, effort: Effort) -> bool:
+    try:
+        return all_kept(study.run_folder(run), study.spec.metrics, study.spec.representations, effort)
+    except UnweaveError:
+        return False  # whoever measures it will say what is wrong
+
+
+def cores() -> int:
+    """The cores that this process may use, which a scheduler may have made fewer than there are."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def run_local(
