@@ -101,9 +101,6 @@ def test_units_hold_every_run_once_and_begin_with_the_first_seeds(
         {"name": "beta_vae", "beta": betas},
         {"name": "factor_vae", "gamma": betas, "steps": 7},
     ]
-        {"name": "beta_vae", "beta": betas},
-        {"name": "factor_vae", "gamma": betas, "steps": 7},
-    ]
     runs = dict.fromkeys(grid(methods, seed=seeds, steps=9))
     units = make_units(list(runs), largest)
     by_id = {run.id: run for run in runs}
