@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Literal
@@ -14,7 +15,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from unweave.errors import UnweaveError
-from unweave.study.folder import StudyFolder, check_data
+from unweave.study.folder import StudyFolder, check_data, missing_data
 from unweave.study.ledger import Ledger
 from unweave.study.local import posts_for, run_local, shard_ledger
 from unweave.study.measure import measured_rate
@@ -67,7 +68,7 @@ def plan(
         Train for some seconds to see how fast this machine is.
     """
     spec, folder = _study(study)
-    check_data(spec, data_root)
+    missing = missing_data(spec, data_root)
     size = population or population_size(pick_device(device))
     with TemporaryDirectory() as empty:
         where = folder or StudyFolder.create(empty, spec)
@@ -76,14 +77,11 @@ def plan(
         _describe(spec, units)
         steps, room = f"{cost.model_steps:,} model-steps", f"{cost.bytes / 1e9:.2f} GB of disk"
         print(f"to train: {cost.runs:,} runs, {steps}, {room}")
+        if missing:
+            print(f"files of {', '.join(missing)} are not here: unweave data fetch NAME")
         if measure and cost.runs:
-            first = units[0]
-            rate = measured_rate([where.runs[run] for run in first.runs], device, data_root)
-            print(
-                f"at {rate:,.0f} model-steps/s, measured just now with {len(first.runs)} runs of "
-                f"{where.runs[first.runs[0]].method.name} on {pick_device(device)}: "
-                f"{_duration(cost.seconds(rate))} of training on one worker"
-            )
+            here = [unit for unit in units if where.runs[unit.runs[0]].data not in missing]
+            _tell_time(where, here, device, data_root)
 
 
 def run(
@@ -244,6 +242,24 @@ def export(
     else:
         write_table(run_table(folder), output)
         print(f"-> {output}")
+
+
+def _tell_time(study: StudyFolder, units: list[Unit], device: str, data_root: Path | None) -> None:
+    """Train for some seconds, with and without a discriminator, and say how long all of it takes."""
+    seconds = 0.0
+    for kind, alike in groupby(sorted(units, key=_players(study)), key=_players(study)):
+        same = list(alike)
+        first = [study.runs[run] for run in same[0].runs]
+        rate = measured_rate(first, device, data_root)
+        seconds += cost_of(study, same).model_steps / rate
+        players = f", {kind} other network beside it" if kind else ""
+        print(f"measured: {rate:,.0f} model-steps/s, {len(first)} {first[0].method.name}{players} together")
+    where = f"on one worker ({pick_device(device)}), for the data that is here"
+    print(f"about {_duration(seconds)} of training {where}")
+
+
+def _players(study: StudyFolder) -> Callable[[Unit], int]:
+    return lambda unit: len(study.runs[unit.runs[0]].method.players)
 
 
 def _study(name: str) -> tuple[StudySpec, StudyFolder | None]:

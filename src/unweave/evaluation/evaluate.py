@@ -53,8 +53,9 @@ def evaluate(
     """Scores of codes and factors, of an encoder on a data set, or of a run.
 
     - `evaluate(codes, factors)`: arrays (n, d) and (n, k). At most `points` rows, chosen at random, are used
-      to train and to test on (a third is held out unless `test=(codes, factors)` is given). Metrics that
-      intervene look for rows that share a factor, or look points up if all combinations are there.
+      to train and to test on; a third is held out from what is fitted, unless `test=(codes, factors)` is
+      given. Metrics that intervene look for rows that share a factor, or look points up if all combinations
+      are there.
     - `evaluate(encode, data="dsprites")`: a function, a torch module or a transformer of scikit-learn; see
       `unweave.evaluation.encoders.encoder_of` for how each is called.
     - `evaluate(run)`: a run, on the data that it was trained on, or on `data`.
@@ -153,7 +154,9 @@ def measure_source(
             others = [numbers[i][name] for numbers in further]
             scores.append(Score(name, protocol, kind, value, *_interval([value, *others])))
     sample = first.sample
-    matrices = {"mutual_information": mutual_information(sample.codes, sample.factors)} if sample else {}
+    matrices = {}
+    if sample:
+        matrices["mutual_information"] = mutual_information(sample.counted_codes, sample.counted_factors)
     for measured, _ in found:
         matrices |= measured.matrices
     images, encoding = source.images, source.seconds
@@ -218,9 +221,10 @@ def _gather(
     sample = None
     if needed & {"codes", "codes+test", "unsupervised"}:
         sample = source.sample(points, kind, stream, again)
-        plain = {"codes": sample.codes, "factors": sample.factors}
-        arguments |= {"codes": plain, "unsupervised": plain}
-        arguments["codes+test"] = plain | {"test": (sample.test_codes, sample.test_factors)}
+        counted = {"codes": sample.counted_codes, "factors": sample.counted_factors}
+        arguments |= {"codes": counted, "unsupervised": counted}
+        test = (sample.test_codes, sample.test_factors)
+        arguments["codes+test"] = {"codes": sample.codes, "factors": sample.factors, "test": test}
     return _Given(arguments, sample)
 
 

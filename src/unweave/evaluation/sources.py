@@ -32,8 +32,13 @@ Losses: TypeAlias = Callable[[NDArray[np.uint8], NDArray[Any]], NDArray[np.float
 
 
 class Sample(NamedTuple):
-    """Codes and factors to fit on, and others to test on."""
+    """Codes and factors to count on, to fit on, and others to test on.
 
+    What is counted is what is fitted on; where rows are few, nothing is held out from counting.
+    """
+
+    counted_codes: NDArray[Any]
+    counted_factors: NDArray[np.int64]
     codes: NDArray[Any]
     factors: NDArray[np.int64]
     test_codes: NDArray[Any]
@@ -121,19 +126,23 @@ class ArraySource:
         """Rows chosen at random; again: a bootstrap sample of those."""
         codes, factors = self._drawn(kind, stream), self.factors
         if self.test is not None:
-            train, test = np.arange(len(codes)), np.arange(len(self.test[0]))
+            counted = train = np.arange(len(codes))
+            test = np.arange(len(self.test[0]))
             test_codes, test_factors = self.test
         else:
             order = stream.child("order").permutations(1, len(codes))[0]
             held_out = min(len(order) // 3, points[1])
             if not held_out:
                 raise UnweaveError(f"an evaluation needs at least 3 rows; got {len(codes)}. Give more.")
-            test, train = order[:held_out], order[held_out:][: points[0]]
+            test, train, counted = order[:held_out], order[held_out:][: points[0]], order[: points[0]]
             test_codes, test_factors = codes, factors
         if again:  # the bootstrap: rows drawn from those rows, with replacement
-            train = train[stream.child("train rows").integers(len(train), [len(train)])[:, 0]]
-            test = test[stream.child("test rows").integers(len(test), [len(test)])[:, 0]]
-        return Sample(codes[train], factors[train], test_codes[test], test_factors[test])
+            train, test, counted = (
+                rows[stream.child(name).integers(len(rows), [len(rows)])[:, 0]]
+                for name, rows in (("train rows", train), ("test rows", test), ("counted rows", counted))
+            )
+        fitted = codes[train], factors[train]
+        return Sample(codes[counted], factors[counted], *fitted, test_codes[test], test_factors[test])
 
     def interventions(self, kind: str) -> Representation:
         """Look-ups in the rows."""
@@ -210,7 +219,8 @@ class GroundTruthSource:
         """Points drawn anew from the ground truth."""
         factors = self.truth.sample_factors(sum(points), stream)
         codes = self._codes(factors, kind, stream)
-        return Sample(codes[: points[0]], factors[: points[0]], codes[points[0] :], factors[points[0] :])
+        train, test = (codes[: points[0]], factors[: points[0]]), (codes[points[0] :], factors[points[0] :])
+        return Sample(*train, *train, *test)
 
     def interventions(self, kind: str) -> Representation:
         """Look-ups in the grid; images that are drawn at random are encoded as they are asked for."""

@@ -62,6 +62,11 @@ SETTINGS: dict[str, Any] = {
 Parameters = ParamSpec("Parameters")
 
 
+def dot_size(points: int) -> float:
+    """The area of a dot of a scatter plot: few are seen from afar, many do not hide each other."""
+    return float(np.clip(2000 / max(points, 1), 3, 20))
+
+
 @contextmanager
 def style() -> Iterator[None]:
     """Draw, or write to a file, in the style of the report."""

@@ -90,12 +90,18 @@ class StudyFolder:
 
 def check_data(spec: StudySpec, root: Path | None) -> None:
     """See that all data sets of a study are known, and that their files are here."""
+    for name in missing_data(spec, root):
+        raise MissingFileError(
+            f"{name} needs files that are not in {data_root(root)}. Get them with: unweave data fetch "
+            f"{name}; or name their folder with --data-root."
+        )
+
+
+def missing_data(spec: StudySpec, root: Path | None) -> list[str]:
+    """The data sets of a study whose files are not here."""
     entries = {entry.name: entry for entry in CATALOGUE}
-    for name in dict.fromkeys(run.data for run in spec.runs):
+    names = list(dict.fromkeys(run.data for run in spec.runs))
+    for name in names:
         if name not in entries:
             raise UnweaveError(f'there is no data set "{name}". {did_you_mean(name, entries)}')
-        if not entries[name].is_here(data_root(root)):
-            raise MissingFileError(
-                f"{name} needs files that are not in {data_root(root)}. Get them with: unweave data fetch "
-                f"{name}; or name their folder with --data-root."
-            )
+    return [name for name in names if not entries[name].is_here(data_root(root))]

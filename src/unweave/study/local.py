@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
-import signal
 import sys
 import tempfile
 import time
@@ -27,7 +26,7 @@ from unweave.study.planner import Unit
 from unweave.study.progress import Status, status_of
 from unweave.study.work import TrainAndScore, Work
 from unweave.study.worker import Driver, Worker, stop_on_signals
-from unweave.training.trainer import Stopped, pick_device
+from unweave.training.trainer import Stopped, noted_signals, pick_device
 
 POLL = 0.2  # seconds between two looks at the workers
 FULL = 3  # exit status of a worker that found the disk full
@@ -197,22 +196,3 @@ def _worker(path: Path, ledger_path: Path, post: Post, driver: Driver) -> None:
         sys.exit(STOPPED)
     except DiskFullError:
         sys.exit(FULL)
-
-
-@contextmanager
-def noted_signals() -> Iterator[list[int]]:
-    """A list of the signals that came. They wait their turn: a process that is being started is not lost."""
-    received: list[int] = []
-    try:
-        before = {
-            number: signal.signal(number, lambda found, _: received.append(found))
-            for number in (signal.SIGINT, signal.SIGTERM)
-        }
-    except ValueError:  # not in the main thread
-        yield received
-        return
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -121,10 +121,6 @@ class Cost:
     model_steps: int
     bytes: int
 
-    def seconds(self, rate: float, workers: int = 1) -> float:
-        """How long training takes at so many model-steps a second on each of some workers."""
-        return self.model_steps / (rate * workers)
-
 
 def cost_of(study: StudyFolder, units: Iterable[Unit]) -> Cost:
     """What training all runs of some units takes that are not trained yet."""

@@ -18,14 +18,14 @@ from typing import Any
 from unweave.errors import UnweaveError
 from unweave.study.folder import StudyFolder
 from unweave.study.ledger import DEATHS, Ledger, Task
-from unweave.study.local import POLL, noted_signals, open_ledger
+from unweave.study.local import POLL, open_ledger
 from unweave.study.planner import Unit, read_plan
 from unweave.study.progress import Status, status_of
 from unweave.study.ray_cluster import Portion, cluster, portion_for, ray_module
 from unweave.study.remote import Answer, Files, Job, Outcome, do_job, files_of, receive
 from unweave.study.work import TrainAndScore, Work
 from unweave.study.worker import ALONE, RENEW, note_failure, told
-from unweave.training.trainer import Stopped
+from unweave.training.trainer import Stopped, noted_signals
 
 GRACE = 60.0  # seconds that stopped tasks have to write their checkpoints
 

@@ -78,7 +78,7 @@ def train_runs(
     open_specs = [spec for spec in {spec.id: spec for spec in specs}.values() if not by_id[spec.id].result]
     if open_specs:
         batches = batches_of(data, device)
-        with _stop_on_signals() as stopped:
+        with noted_signals() as stopped:
             for together, step in _populations(open_specs, by_id, plan.largest):
                 population = Population(together, data.shape, device)
                 _Training(population, step, by_id, batches, len(data), plan, tell, stopped).run()
@@ -268,7 +268,7 @@ class _Training:
 
 
 @contextmanager
-def _stop_on_signals() -> Iterator[list[int]]:
+def noted_signals() -> Iterator[list[int]]:
     """A list that is filled when SIGINT or SIGTERM comes; a second signal is not held back any more."""
     received: list[int] = []
 

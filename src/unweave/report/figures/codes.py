@@ -8,7 +8,17 @@ import numpy as np
 import pandas as pd
 
 from unweave.report.names import DATA, data_sets, label, methods, score_label
-from unweave.report.style import GREY, few_ticks, legend, look_of, outer_labels, panels, same_limits, styled
+from unweave.report.style import (
+    GREY,
+    dot_size,
+    few_ticks,
+    legend,
+    look_of,
+    outer_labels,
+    panels,
+    same_limits,
+    styled,
+)
 from unweave.report.tables import by_data
 from unweave.streams import Stream
 
@@ -81,7 +91,7 @@ def mean_against_sampled(pairs: pd.DataFrame, score: str, points: int = POINTS) 
         here = shown[shown["data"] == name]
         colours = [looks[method]["color"] for method in here["method"]]
         x, y = (here[side].clip(lower=SMALLEST) for side in ("sampled", "mean"))
-        axis.scatter(x, y, s=4, c=colours, linewidths=0, alpha=0.6, rasterized=True)
+        axis.scatter(x, y, s=dot_size(len(x)), c=colours, linewidths=0, alpha=0.6, rasterized=True)
         axis.plot(ends, ends, color=GREY, linestyle="--", linewidth=0.7)
         axis.set(xscale="log", yscale="log", xlim=ends, ylim=ends, title=label(name, DATA))
         few_ticks(axis.xaxis, log=True)

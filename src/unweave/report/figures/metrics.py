@@ -9,7 +9,7 @@ import pandas as pd
 
 from unweave.report.figures.codes import POINTS, drawn_rows
 from unweave.report.names import DATA, data_sets, label, methods, score_label
-from unweave.report.style import few_ticks, legend, look_of, panels, styled
+from unweave.report.style import dot_size, few_ticks, legend, look_of, panels, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +32,13 @@ def score_pairs(runs: pd.DataFrame, scores: Sequence[str], points: int = POINTS)
                 axis.set_visible(False)
                 continue
             axis.scatter(
-                shown[first], shown[second], s=2.5, c=colours, linewidths=0, alpha=0.6, rasterized=True
+                shown[first],
+                shown[second],
+                s=dot_size(len(shown)),
+                c=colours,
+                linewidths=0,
+                alpha=0.6,
+                rasterized=True,
             )
             few_ticks(axis.xaxis)
             few_ticks(axis.yaxis)
@@ -65,7 +71,8 @@ def scores_against(
     for i, row in enumerate(rows):
         for j, column in enumerate(columns):
             axis = axes[i, j]
-            axis.scatter(shown[column], shown[row], s=3, c=colours, linewidths=0, alpha=0.6, rasterized=True)
+            look = {"c": colours, "linewidths": 0, "alpha": 0.6, "rasterized": True}
+            axis.scatter(shown[column], shown[row], s=dot_size(len(shown)), **look)
             few_ticks(axis.xaxis)
             few_ticks(axis.yaxis)
             axis.tick_params(labelleft=j == 0, labelbottom=i == len(rows) - 1)
