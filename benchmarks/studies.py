@@ -9,6 +9,7 @@ The first is a test of the machinery alone: its runs write what real ones write,
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import resource
 import sys
 import time
@@ -19,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from study.chaos import STUDY, chaos, start, table_of
 from study.tiny import Pretend
-from unweave.study import StudyFolder, preset_named
+from unweave.study import StudyFolder, StudySpec, preset_named
 from unweave.study.ledger import Ledger
 from unweave.study.local import Post, run_local
 from unweave.study.planner import plan_of
@@ -38,11 +39,13 @@ def instant(folder: Path) -> None:
     def tell(_status: Status) -> None:
         memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
+    alone = work_alone(study.spec)
     start_time = time.perf_counter()
-    done = run_local(study, units, [Post(("evaluate", "train"), Pretend(), 1)] * 2, tell)
-    seconds = time.perf_counter() - start_time
+    done = run_local(study, units, [Post(("evaluate", "train"), Pretend(), 1)], tell)
+    each = (time.perf_counter() - start_time) / done.runs
+    print(f"{done}: {1000 * each:.2f} ms a run by one worker")
     print(
-        f"{done}: {seconds:.1f} s, {1000 * seconds / done.runs:.2f} ms a run, with the writing of its files"
+        f"the same work without a study: {1000 * alone:.2f} ms; overhead {1000 * (each - alone):.2f} ms a run"
     )
     middle = memory[len(memory) // 2]
     print(f"memory of the driver: {middle / 1024:,.0f} MB half way, {memory[-1] / 1024:,.0f} MB at the end")
@@ -54,6 +57,20 @@ def instant(folder: Path) -> None:
     write_table(frame, study.table)
     size = study.table.stat().st_size / 1e6
     print(f"table: {time.perf_counter() - start_time:.1f} s, {len(frame):,} rows, {size:.1f} MB")
+
+
+def work_alone(spec: StudySpec, runs: int = 1280) -> float:
+    """Seconds a run that the pretended work takes by itself: it writes the files of a run."""
+    with TemporaryDirectory() as folder:
+        part = dataclasses.replace(spec, runs=spec.runs[:runs])
+        study = StudyFolder.create(folder, part)
+        units = plan_of(study, 64)
+        start_time = time.perf_counter()
+        for unit in units:
+            Pretend().train(study, unit, lambda _: None)
+            for run in unit.runs:
+                Pretend().evaluate(study, run, lambda _: None)
+        return (time.perf_counter() - start_time) / runs
 
 
 def shaken(folder: Path, runs: int, kills: int) -> None:
