@@ -96,9 +96,9 @@ def test_batches_of_none_and_of_many(run: Run) -> None:
     assert run.decode(np.zeros((0, 4))).shape == (0, 1, 32, 32)
     assert run.reconstruct(IMAGES[:0]).shape == (0, 1, 32, 32)
     assert run.sample(0).shape == (0, 1, 32, 32)
-    many = np.repeat(IMAGES[:2], CHUNK // 2 + 1, axis=0)
+    many = np.repeat(IMAGES[:2], CHUNK["cpu"] // 2 + 1, axis=0)
     codes = run.encode(many)
-    assert codes.shape == (CHUNK + 2, 4)
+    assert codes.shape == (CHUNK["cpu"] + 2, 4)
     assert codes[[0, -1]] == pytest.approx(run.encode(IMAGES[:2]), abs=1e-5)
     assert run.decode(codes)[-1] == pytest.approx(run.decode(codes[-1:])[0], abs=1e-5)
 

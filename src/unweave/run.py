@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 # What comes in as NumPy goes out as NumPy, what comes in as torch goes out as torch.
 Array = TypeVar("Array", NDArray[Any], Tensor)
 
-CHUNK = 1024
+# Images at a time: on a CPU what a layer gives should stay in the cache, on a GPU calls should be few.
+CHUNK = {"cpu": 128, "cuda": 4096}
 
 
 class Run:
@@ -53,6 +54,7 @@ class Run:
     ) -> None:
         self.folder, self.spec, self._data, self._data_root = folder, folder.spec, data, data_root
         self.device = pick_device(str(device))
+        self._chunk = CHUNK.get(self.device.type, 1024)
         weights = folder.weights()
         self.shape: tuple[int, int, int] = tuple(folder.origin["image_shape"])
         stream = [Stream.of(0)]  # initial weights, which are replaced at once
@@ -111,7 +113,7 @@ class Run:
 
     def posterior(self, images: Array) -> Gaussian:
         """q(z|x) of each image; mean and log_var are (n, d) tensors."""
-        parts = [self._encoder(part[None]) for part in self._images(images).split(CHUNK)]
+        parts = [self._encoder(part[None]) for part in self._images(images).split(self._chunk)]
         return Gaussian(
             torch.cat([part.mean[0] for part in parts]), torch.cat([part.log_var[0] for part in parts])
         )
@@ -135,7 +137,7 @@ class Run:
     def losses(self, images: Array, codes: Array) -> Array:
         """How badly codes explain images, -log p(x|z), (n,)."""
         targets, logits = self._images(images), self._logits(codes)
-        parts = zip(logits.split(CHUNK), targets.split(CHUNK), strict=True)
+        parts = zip(logits.split(self._chunk), targets.split(self._chunk), strict=True)
         each = [reconstruction_loss(a[:, None], b[:, None], self.spec.likelihood) for a, b in parts]
         return _like(images, torch.cat(each))
 
@@ -148,7 +150,7 @@ class Run:
         given = _tensor(codes, "codes").to(self.device, torch.float32)
         if given.ndim != 2 or given.shape[1] != self.spec.latents:
             raise UnweaveError(f"codes must be (n, {self.spec.latents}); got {tuple(given.shape)}.")
-        return torch.cat([self._decoder(part[None])[0] for part in given.split(CHUNK)])
+        return torch.cat([self._decoder(part[None])[0] for part in given.split(self._chunk)])
 
     def _images(self, images: Array) -> Tensor:
         given = _tensor(images, "images").to(self.device)
