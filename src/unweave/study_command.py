@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,13 +13,14 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from unweave.errors import UnweaveError
+from unweave.study.display import duration, teller
 from unweave.study.folder import StudyFolder, check_data, missing_data
 from unweave.study.ledger import Ledger
 from unweave.study.local import posts_for, run_local, shard_ledger
 from unweave.study.measure import measured_rate
 from unweave.study.planner import Unit, cost_of, plan_of, population_size, read_plan
 from unweave.study.presets import PRESETS, preset_named, with_fields
-from unweave.study.progress import Status, status_of, status_of_folders
+from unweave.study.progress import status_of, status_of_folders
 from unweave.study.spec import StudySpec, read_study
 from unweave.study.table import collect, run_table, write_table
 from unweave.study.work import TrainAndScore
@@ -144,7 +143,7 @@ def run(
     _describe(made.spec, mine)
     print(f"-> {made.path}", flush=True)
     try:
-        with _teller() as tell:
+        with teller() as tell:
             if engine == "ray":
                 from unweave.study.ray_engine import run_ray
 
@@ -255,7 +254,7 @@ def _tell_time(study: StudyFolder, units: list[Unit], device: str, data_root: Pa
         players = f", {kind} other network beside it" if kind else ""
         print(f"measured: {rate:,.0f} model-steps/s, {len(first)} {first[0].method.name}{players} together")
     where = f"on one worker ({pick_device(device)}), for the data that is here"
-    print(f"about {_duration(seconds)} of training {where}")
+    print(f"about {duration(seconds)} of training {where}")
 
 
 def _players(study: StudyFolder) -> Callable[[Unit], int]:
@@ -320,67 +319,3 @@ def _collect(folder: StudyFolder, others: list[StudyFolder], output: Path) -> No
     for note in notes[:10]:
         print(note, file=sys.stderr)
     print(f"{len(frame):,} scores of {frame['run'].nunique():,} runs\n-> {output}")
-
-
-@contextmanager
-def _teller() -> Iterator[Callable[[Status], None]]:
-    """Shows progress: a bar on a terminal, a line now and then in a file."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    clock = _Clock()
-    if not sys.stderr.isatty():
-        said = [-60.0]
-
-        def tell_line(found: Status) -> None:
-            if clock.elapsed - said[0] >= 30 or found.finished:
-                said[0] = clock.elapsed
-                print(f"{found}{clock.remaining(found)}", file=sys.stderr, flush=True)
-
-        yield tell_line
-        return
-    columns = (
-        BarColumn(),
-        TextColumn("{task.percentage:.1f}%"),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=1.0)
-
-        def tell_bar(found: Status) -> None:
-            done = 0.9 * found.steps_done / found.steps + 0.1 * found.measured / found.runs
-            bar.update(task, completed=done, description=f"{found}{clock.remaining(found)}")
-
-        yield tell_bar
-
-
-class _Clock:
-    """Rate and remaining time, from what was done since it started."""
-
-    def __init__(self) -> None:
-        self.start = time.monotonic()
-        self.first: float | None = None
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds since it started."""
-        return time.monotonic() - self.start
-
-    def remaining(self, found: Status) -> str:
-        """What is left, in words, once there is something to go by."""
-        if self.first is None:
-            self.first = found.steps_done
-        done = found.steps_done - self.first
-        if done <= 0 or self.elapsed < 2 or found.finished:
-            return ""
-        rate = done / self.elapsed
-        left = _duration((found.steps - found.steps_done) / rate)
-        return f"; {rate:,.0f} model-steps/s, {left} of training left"
-
-
-def _duration(seconds: float) -> str:
-    for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.0f} seconds"
