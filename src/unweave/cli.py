@@ -387,6 +387,47 @@ def report(
 
 
 @app.command
+def explore(
+    subject: Path,
+    *,
+    port: int = 0,
+    host: str = "127.0.0.1",
+    open_page: Annotated[bool, Parameter(name="--open")] = True,
+    export: Path | None = None,
+    device: str = "cpu",
+    data_root: Path | None = None,
+) -> None:
+    """Look at a run or a study in a browser: move its latents, change true factors, compare runs.
+
+    Parameters
+    ----------
+    subject
+        The folder of a run or of a study, or a study's table (results.parquet).
+    port
+        Port to serve on; 0: any that is free.
+    host
+        Address to serve on. Other than loopback, visitors need the token in the address that is printed.
+    open_page
+        Open the page in a browser.
+    export
+        Write the run's page into this one file instead, which needs no server.
+    device
+        Where the run decodes: auto, cpu, cuda or cuda:1.
+    data_root
+        Folder of the official files of data sets.
+    """
+    from unweave.explore.subject import subject_at
+    from unweave.explore_command import serve, write_page
+
+    found = subject_at(subject, device, data_root)
+    if export is not None:
+        write_page(found, export)
+        print(f"-> {export}")
+    else:
+        serve(found, host, port, open_page)
+
+
+@app.command
 def cite(*names: str) -> None:
     """Print the BibTeX entries of data sets and methods.
 

@@ -31,6 +31,7 @@ LAYERS = [
         "study_command",
         "impossibility_command",
         "report_command",
+        "explore_command",
     },
     {"cli"},
 ]

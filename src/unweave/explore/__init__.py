@@ -1,0 +1,1 @@
+"""The explorer: a web page to move through the latents of a run and through the runs of a study."""

@@ -1,0 +1,125 @@
+"""A run as one file: its page, its decoder and its numbers, to be opened from a disk without a server."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unweave.errors import UnweaveError
+from unweave.explore.run_api import intervention
+from unweave.explore.run_view import RunView
+from unweave.nn.layers import ConvTranspose2d, Layer
+from unweave.nn.networks import Decoder
+from unweave.run import Run
+from unweave.store import write_text
+from unweave.streams import Stream
+
+# In the order in which they may use each other: an exported page is one script.
+SCRIPTS = ("state.js", "drawing.js", "panels.js", "interventions.js", "run.js", "decoder.js", "offline.js")
+IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
+EXPORT = re.compile(r"^export ", re.MULTILINE)
+EXAMPLES = 12  # true images to start from, for want of an encoder
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<header class="top"><strong>unweave</strong> <span id="where">{title}</span></header>
+<main id="main"></main>
+<noscript><p class="message">This page needs JavaScript.</p></noscript>
+<script type="application/json" id="record">{record}</script>
+<script type="module">
+{script}</script>
+</body>
+</html>
+"""
+
+
+def export_page(view: RunView, target: Path) -> None:
+    """Write the page of a run with its decoder inside; about 2 MB for the published networks."""
+    if target.is_dir():
+        raise UnweaveError(f"{target} is a folder. Give the name of a file, such as {target / 'page.html'}.")
+    pages = files("unweave.explore") / "pages"
+    script = "".join((pages / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    text = PAGE.format(
+        policy=POLICY,
+        title=html.escape(view.run.path.name),
+        style=(pages / "style.css").read_text(encoding="utf-8"),
+        # "</script>" in a name would end the record.
+        record=json.dumps(_record(view), allow_nan=False).replace("<", "\\u003c"),
+        script=EXPORT.sub("", IMPORT.sub("", script)),
+    )
+    write_text(target, text)
+
+
+def _record(view: RunView) -> dict[str, Any]:
+    layers, first, weights = decoder_layers(view.run)
+    first_factors = view.description["first_factors"]
+    return {
+        "run": view.description,
+        "decoder": {"layers": layers, "first": first},
+        "weights": _base64(weights),
+        "examples": _examples(view),
+        "interventions": [
+            intervention(view, np.array(first_factors), j) for j in range(len(first_factors or []))
+        ],
+    }
+
+
+def decoder_layers(run: Run) -> tuple[list[dict[str, Any]], list[int], NDArray[np.float32]]:
+    """The decoder's layers in words, the height and width where convolutions start, and all weights in a row.
+
+    Weights of a transposed convolution are turned to (kernel, kernel, inputs, outputs): the page adds up
+    channels, which then lie side by side.
+    """
+    spec = run.spec
+    network = Decoder([Stream.of(0)], run.shape, spec.latents, spec.architecture)
+    trained = run.folder.weights()
+    layers: list[dict[str, Any]] = []
+    numbers: list[NDArray[Any]] = []
+    for name, layer in network.named_modules():
+        if not isinstance(layer, Layer):
+            continue
+        weight = trained[f"decoder.{name}.weight"].numpy()
+        inputs, outputs = weight.shape[:2]
+        words = {"kind": "dense", "inputs": inputs, "outputs": outputs, "activation": layer.activation}
+        if isinstance(layer, ConvTranspose2d):
+            words |= {"kind": "transposed", "kernel": weight.shape[2], "padding": layer.padding}
+            weight = weight.transpose(2, 3, 0, 1)
+        layers.append(words | {"size": weight.size})
+        numbers += [weight.ravel(), trained[f"decoder.{name}.bias"].numpy().ravel()]
+    return layers, list(network.first_image[:2]), np.concatenate(numbers).astype("<f4")
+
+
+def _examples(view: RunView) -> list[dict[str, Any]]:
+    """True images and their codes; the first is the one that the page starts from."""
+    if view.truth is None:
+        return []
+    drawn = view.truth.sample_factors(EXAMPLES - 1, Stream.of(0).child("examples"))
+    factors = np.concatenate([[view.description["first_factors"]], drawn])
+    images, codes = view.observe(factors), view.encode(factors)[0]
+    return [
+        {"image": _base64(image), "code": code.astype(float).round(4).tolist()}
+        for image, code in zip(images, codes, strict=True)
+    ]
+
+
+def _base64(array: NDArray[Any]) -> str:
+    return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()

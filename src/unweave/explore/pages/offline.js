@@ -1,0 +1,40 @@
+// An exported page: the run and its decoder are inside of it, and nothing is asked for.
+
+import { decoderOf } from "./decoder.js";
+import { make } from "./panels.js";
+import { showRun } from "./run.js";
+
+const PATIENCE = 25; // milliseconds of decoding before the page may answer the reader again
+
+const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+
+function offlineSource({ run, decoder, weights, examples, interventions }) {
+  const [channels, height, width] = run.shape;
+  const decodeOne = decoderOf(decoder, run.shape, new Float32Array(bytesOf(weights).buffer));
+  const batch = (bytes) => ({ n: bytes.length / (channels * height * width), channels, height, width, bytes });
+  const shown = examples.map(({ image, code }) => ({ images: batch(bytesOf(image)), code }));
+  return {
+    describe: async () => ({ ...run, examples: shown.length ? shown : null }),
+    intervene: async (_factors, factor) => interventions[factor],
+    decode: async (codes) => {
+      const bytes = new Uint8Array(codes.length * channels * height * width);
+      let began = performance.now();
+      for (const [i, code] of codes.entries()) {
+        if (performance.now() - began > PATIENCE) {
+          await new Promise((resolve) => setTimeout(resolve));
+          began = performance.now();
+        }
+        bytes.set(decodeOne(code), i * channels * height * width);
+      }
+      return batch(bytes);
+    },
+  };
+}
+
+const main = document.getElementById("main");
+try {
+  const record = JSON.parse(document.getElementById("record").textContent);
+  await showRun(main, offlineSource(record));
+} catch (error) {
+  main.replaceChildren(make("p", { className: "message", role: "alert", textContent: `This page is damaged: ${error.message}` }));
+}

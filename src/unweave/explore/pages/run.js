@@ -1,0 +1,177 @@
+// One run: its latents as sliders, the image that they decode to, and what is known of them.
+
+import { savePng, stacked } from "./drawing.js";
+import { interventionPanel } from "./interventions.js";
+import { examplesPanel, factorsPanel, latentsPanel, latest, make, matrixPanel, picturesPanel, traversalPanel } from "./panels.js";
+import { readNumbers, readState, writeState } from "./state.js";
+
+const WALK = 2; // a walk goes from -2 to 2 and back
+const SECONDS = 4; // there and back
+
+// Shows a run in an element; `fixed` is kept in the address beside the state. Returns a function that ends it.
+export async function showRun(element, source, fixed = {}) {
+  const run = await source.describe();
+  const view = firstView(run);
+  const message = make("p", { className: "message", role: "alert", hidden: true });
+  const report = (error) => {
+    message.hidden = !error;
+    if (error) message.textContent = error.message;
+  };
+  let panels = [];
+  const changed = (what) => panels.forEach((panel) => panel.update(what));
+  const remember = latest(async () => view.ended || remembered(view, fixed), report, 300);
+  const context = { run, view, source, report };
+  context.moved = () => {
+    changed("codes");
+    remember();
+  };
+  context.select = (chosen) => {
+    if (Object.entries(chosen).every(([name, value]) => view[name] === value)) return;
+    Object.assign(view, chosen);
+    changed("selection");
+    remember();
+  };
+  const encode = latest(async () => {
+    view.codes = await source.encode(view.factors);
+    context.moved();
+  }, report);
+  context.chooseFactors = () => {
+    context.walk(null);
+    changed("factors");
+    encode();
+  };
+  context.reset = () => {
+    context.walk(null);
+    if (source.encode && view.factors) encode();
+    else {
+      view.codes = [...run.start];
+      context.moved();
+    }
+  };
+  context.walk = walker(view, changed, context.moved);
+  panels = panelsOf(context);
+  const save = make("button", { type: "button", textContent: "Save view as PNG", onclick: () => saveView(run, panels) });
+  const all = make("div", { className: run.information ? "panels" : "panels few" }, ...panels.map((panel) => panel.element));
+  element.replaceChildren(message, heading(run, save), all, keys());
+  for (const what of ["selection", "factors"]) changed(what);
+  if (view.encodeFirst) encode();
+  else changed("codes");
+  return endWith(context, changed, element);
+}
+
+function panelsOf(context) {
+  const { run, view, source } = context;
+  const panels = [picturesPanel(context), latentsPanel(context)];
+  if (source.encode && view.factors) panels.push(factorsPanel(context));
+  if (run.examples) panels.push(examplesPanel(context));
+  if (run.information) panels.push(matrixPanel(context));
+  panels.push(traversalPanel(context));
+  if (run.information) panels.push(interventionPanel(context));
+  return panels;
+}
+
+function firstView(run) {
+  const state = readState();
+  const whole = (name, size) => {
+    const value = Number(state.get(name) ?? NaN);
+    return Number.isInteger(value) && value >= 0 && value < size ? value : null;
+  };
+  const factors = readNumbers(state, "f", run.factors.length);
+  const known = factors?.every((v, j) => Number.isInteger(v) && v >= 0 && v < run.factors[j].size);
+  const codes = readNumbers(state, "z", run.latents)?.map((z) => Math.max(-run.reach, Math.min(run.reach, z)));
+  const latent = whole("latent", run.latents) ?? run.order[0];
+  return {
+    codes: codes ?? [...run.start],
+    factors: known ? factors : run.first_factors && [...run.first_factors],
+    latent,
+    factor: run.factors.length ? whole("factor", run.factors.length) ?? bestFactor(run, latent) : null,
+    walking: null,
+    encodeFirst: Boolean(known && !codes), // the address names an image, and no code of its own
+    ended: false,
+  };
+}
+
+const bestFactor = (run, latent) => run.information[latent].indexOf(Math.max(...run.information[latent]));
+
+function remembered(view, fixed) {
+  const params = new URLSearchParams(fixed);
+  params.set("z", view.codes.map((z) => Number(z.toFixed(2))).join(","));
+  if (view.factors) params.set("f", view.factors.join(","));
+  params.set("latent", view.latent);
+  if (view.factor !== null) params.set("factor", view.factor);
+  writeState(params);
+}
+
+// Moves a latent up and down until it is told to walk another, or null.
+function walker(view, changed, moved) {
+  let began = 0;
+  const step = (now) => {
+    if (view.walking === null) return;
+    view.codes[view.walking] = WALK * Math.sin(began + (2 * Math.PI * now) / (1000 * SECONDS));
+    moved();
+    requestAnimationFrame(step);
+  };
+  return (latent) => {
+    const before = view.walking;
+    if (before === latent) return;
+    view.walking = latent;
+    if (latent !== null) {
+      const place = Math.asin(Math.max(-1, Math.min(1, view.codes[latent] / WALK)));
+      began = place - (2 * Math.PI * performance.now()) / (1000 * SECONDS);
+      if (before === null) requestAnimationFrame(step);
+    }
+    changed("codes");
+  };
+}
+
+function heading(run, save) {
+  const settings = Object.entries(run.settings).map(([name, value]) => `${name} ${value}`);
+  const facts = [run.data, ...settings, `seed ${run.seed}`, `${(run.steps ?? 0).toLocaleString("en")} steps`].join(" · ");
+  const scores = Object.entries(run.scores).map(([name, value]) => make("li", {}, `${name} `, make("b", { textContent: value.toFixed(3) })));
+  const element = make("div", { className: "heading" }, make("h1", { textContent: run.method }), make("p", { textContent: facts }), save);
+  if (scores.length) element.append(make("details", { className: "scores" }, make("summary", { textContent: `${scores.length} scores` }), make("ul", {}, ...scores)));
+  if (run.note) element.append(make("p", { className: "hint", textContent: run.note }));
+  return element;
+}
+
+function keys() {
+  const list = ["n, p: next, previous latent", "w: walk it, or stop", "r: back to the image’s code", "s: save the view", "arrows: move the slider or the cell that has the focus"];
+  return make("details", { className: "keys" }, make("summary", { textContent: "Keys" }), make("ul", {}, ...list.map((text) => make("li", { textContent: text }))));
+}
+
+function saveView(run, panels) {
+  const title = `${run.method} on ${run.data}, seed ${run.seed}`;
+  const parts = panels.filter((panel) => panel.canvas).map(({ element, canvas }) => ({ name: element.querySelector("h2").textContent, canvas }));
+  savePng(stacked(title, parts), run.name);
+}
+
+function endWith(context, changed, element) {
+  const { run, view } = context;
+  const pressed = (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("select, input:not([type=range]), textarea")) return;
+    const at = run.order.indexOf(view.latent);
+    const focus = (place) => {
+      const row = element.querySelector(`[data-latent="${run.order[(place + run.latents) % run.latents]}"]`);
+      if (row.closest("details")) row.closest("details").open = true;
+      row.querySelector("input").focus();
+    };
+    const action = {
+      n: () => focus(at + 1),
+      p: () => focus(at - 1),
+      w: () => context.walk(view.walking === view.latent ? null : view.latent),
+      r: context.reset,
+      s: () => element.querySelector(".heading button").click(),
+    }[event.key];
+    if (action) action();
+  };
+  const theme = matchMedia("(prefers-color-scheme: dark)");
+  const repaint = () => changed("theme");
+  addEventListener("keydown", pressed);
+  theme.addEventListener("change", repaint);
+  return () => {
+    context.walk(null);
+    view.ended = true; // the address is another view's now
+    removeEventListener("keydown", pressed);
+    theme.removeEventListener("change", repaint);
+  };
+}

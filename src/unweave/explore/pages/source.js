@@ -1,0 +1,39 @@
+// Where the numbers of a run come from: here, the server. An exported page has a source of its own.
+
+export async function ask(path, body) {
+  const sent = body && {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  };
+  let answer;
+  try {
+    answer = await fetch(path, sent);
+  } catch {
+    throw new Error("The server does not answer. Start “unweave explore” again, then reload this page.");
+  }
+  if (!answer.ok) {
+    const { error } = await answer.json().catch(() => ({ error: `the server answered ${answer.status}.` }));
+    throw new Error(error);
+  }
+  return answer;
+}
+
+export const askJson = async (path, body) => (await ask(path, body)).json();
+
+async function askImages(path, body) {
+  const answer = await ask(path, body);
+  const [n, channels, height, width] = answer.headers.get("X-Shape").split(",").map(Number);
+  return { n, channels, height, width, bytes: new Uint8Array(await answer.arrayBuffer()) };
+}
+
+export function serverSource(id) {
+  const at = `/api/run/${id}`;
+  return {
+    describe: () => askJson(at),
+    decode: (codes) => askImages(`${at}/decode`, { codes }),
+    observe: (factors) => askImages(`${at}/observe`, { factors }),
+    encode: async (factors) => (await askJson(`${at}/encode`, { factors })).mean,
+    intervene: (factors, factor) => askJson(`${at}/intervene`, { factors, factor }),
+  };
+}

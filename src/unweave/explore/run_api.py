@@ -1,0 +1,98 @@
+"""What a page may ask about a run: its description, images of codes, codes of images, interventions.
+
+Everything that comes in is checked, because a page can be altered: shapes, ranges and how much at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unweave.errors import UnweaveError
+from unweave.explore.answer import Answer, images_answer, json_answer
+from unweave.explore.run_view import RunView
+
+MOST_IMAGES = 512  # decoded or rendered for one request
+MOST_VALUES = 64  # of a factor in an intervention; of more, evenly spaced ones
+FARTHEST = 1e6  # a number beyond is a mistake
+
+Body = Mapping[str, Any]
+
+
+def describe(view: RunView, _body: Body) -> Answer:
+    """What the run is, and what its latents are worth."""
+    return json_answer(view.description)
+
+
+def decode(view: RunView, body: Body) -> Answer:
+    """{codes: (n, d)} -> images."""
+    codes = _numbers(body.get("codes"), "codes", view.run.spec.latents)
+    return images_answer(view.decode(codes.astype(np.float32)))
+
+
+def encode(view: RunView, body: Body) -> Answer:
+    """{factors: (k,)} -> the mean and log_var of the true image's code."""
+    mean, log_var = view.encode(_factors(view, [body.get("factors")]))
+    return json_answer({"mean": _plain(mean[0]), "log_var": _plain(log_var[0])})
+
+
+def observe(view: RunView, body: Body) -> Answer:
+    """{factors: (n, k)} -> true images."""
+    return images_answer(view.observe(_factors(view, body.get("factors"))))
+
+
+def intervene(view: RunView, body: Body) -> Answer:
+    """{factors: (k,), factor: j} -> mean codes while factor j takes its values and all others stay."""
+    start, factor = _factors(view, [body.get("factors")]), body.get("factor")
+    if isinstance(factor, bool) or not isinstance(factor, int) or not 0 <= factor < start.shape[1]:
+        raise UnweaveError(f"factor must be a number from 0 to {start.shape[1] - 1}; got {factor!r:.40}.")
+    return json_answer(intervention(view, start[0], factor))
+
+
+def intervention(view: RunView, start: NDArray[np.int64], factor: int) -> dict[str, Any]:
+    """The values that a factor takes, and the mean codes of their images."""
+    if view.truth is None:
+        raise UnweaveError(view.note)
+    size = view.truth.sizes[factor]
+    values = np.unique(np.linspace(0, size - 1, min(size, MOST_VALUES)).round().astype(np.int64))
+    moved = np.repeat(start[None], len(values), axis=0)
+    moved[:, factor] = values
+    return {"values": values.tolist(), "mean": _plain(view.encode(moved)[0])}
+
+
+ROUTES: dict[tuple[str, str | None], Callable[[RunView, Body], Answer]] = {
+    ("GET", None): describe,
+    ("POST", "decode"): decode,
+    ("POST", "encode"): encode,
+    ("POST", "observe"): observe,
+    ("POST", "intervene"): intervene,
+}
+
+
+def _plain(codes: NDArray[Any]) -> list[Any]:
+    rounded: list[Any] = codes.astype(np.float64).round(4).tolist()
+    return rounded
+
+
+def _factors(view: RunView, given: Any) -> NDArray[np.int64]:
+    if view.truth is None:
+        raise UnweaveError(view.note)
+    return view.truth.check(_numbers(given, "factors", len(view.truth.factors)))
+
+
+def _numbers(given: Any, what: str, columns: int) -> NDArray[np.float64]:
+    rows = given if isinstance(given, list) else []
+    if not rows or not all(isinstance(row, list) and len(row) == columns for row in rows):
+        raise UnweaveError(f"{what} must be rows of {columns} numbers.")
+    if len(rows) > MOST_IMAGES:
+        raise UnweaveError(f"at most {MOST_IMAGES} rows of {what} can be asked for at once; got {len(rows)}.")
+    if not all(_is_number(value) for row in rows for value in row):
+        raise UnweaveError(f"{what} must be numbers between {-FARTHEST:g} and {FARTHEST:g}.")
+    return np.array(rows, np.float64)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= FARTHEST

@@ -1,0 +1,233 @@
+"""The explorer's web server: a fixed table of pages, a few routes of data, and nothing else.
+
+It answers on the loopback address only, unless it is told otherwise; then each visitor needs the token in the
+address that was printed. No path of a request is ever joined to a folder: pages come from a table, runs are
+found by their ids.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import json
+import re
+import secrets
+import socket
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from typing import Any
+from urllib.parse import SplitResult, parse_qs, urlsplit
+
+from unweave.errors import UnweaveError
+from unweave.explore.answer import Answer, error_answer, json_answer
+from unweave.explore.study_api import study_records, traversal_png
+from unweave.explore.subject import Subject
+
+PAGES = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/style.css": ("style.css", "text/css; charset=utf-8"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
+    **{
+        f"/{name}": (name, "text/javascript; charset=utf-8")
+        for name in (
+            "main.js",
+            "state.js",
+            "source.js",
+            "drawing.js",
+            "panels.js",
+            "interventions.js",
+            "run.js",
+            "study.js",
+            "plots.js",
+        )
+    },
+}
+RUN_ROUTE = re.compile(r"/api/run/([0-9a-f]{1,64})(?:/([a-z]+))?")
+EVERYWHERE = ("", "0.0.0.0")  # noqa: S104  to bind to them is the user's choice
+MOST_BYTES = 1 << 20  # of what a page sends
+NOTHING = "there is nothing at this address."
+SECURITY = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class ExploreServer(ThreadingHTTPServer):
+    """A server of one subject; `token` is None where only this machine can reach it."""
+
+    daemon_threads = True
+
+    def __init__(self, subject: Subject, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.subject = subject
+        self.local = _is_loopback(host)
+        self.token = None if self.local else secrets.token_urlsafe(24)
+        self.host = host
+        try:
+            super().__init__((host, port), _Handler)
+        except (OSError, OverflowError) as error:
+            raise UnweaveError(
+                f"cannot serve on {host}, port {port}: {error}. Choose another --port or --host."
+            ) from error
+
+    @property
+    def url(self) -> str:
+        """The address to open, with the token where one is needed."""
+        token = f"?token={self.token}" if self.token else ""
+        host = socket.gethostname() if self.host in EVERYWHERE else self.host
+        return f"http://{host}:{self.server_address[1]}/{token}"
+
+    @property
+    def cookie(self) -> str:
+        """The cookie that keeps the token; browsers share cookies between the ports of a host."""
+        return f"unweave_token_{self.server_address[1]}"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _hostname(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:  # half an IPv6 address, say
+        return ""
+
+
+class _RefusedError(Exception):
+    """A request that is not answered, and why."""
+
+    def __init__(self, status: HTTPStatus, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: ExploreServer
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "unweave", ""
+    timeout = 60  # seconds a silent visitor may hold a thread
+    address: SplitResult
+
+    def do_GET(self) -> None:
+        self._respond()
+
+    def do_POST(self) -> None:
+        self._respond()
+
+    def _respond(self) -> None:
+        try:
+            sent = self._read()
+            self.address = self._address()
+            self._check_visitor()
+            answer = self._page() or self._data(None if self.command == "GET" else self._parsed(sent))
+        except _RefusedError as refused:
+            self.close_connection = True
+            answer = error_answer(refused.status, str(refused))
+        except UnweaveError as error:
+            answer = error_answer(HTTPStatus.CONFLICT, str(error))
+        except (ConnectionError, TimeoutError):  # the visitor has gone
+            raise
+        except Exception as error:  # the page can say it; else it would only see a closed connection
+            self.server.handle_error(self.request, self.client_address)
+            answer = error_answer(HTTPStatus.INTERNAL_SERVER_ERROR, f"the server failed: {error!r}.")
+        self._send(answer)
+
+    def _address(self) -> SplitResult:
+        try:
+            return urlsplit(self.path)
+        except ValueError:
+            raise _RefusedError(HTTPStatus.NOT_FOUND, NOTHING) from None
+
+    def _check_visitor(self) -> None:
+        """Refuse other sites that point a name at this machine, and on a network whoever has no token."""
+        host = _hostname(self.headers.get("Host", ""))
+        if self.server.local and not _is_loopback(host):
+            raise _RefusedError(
+                HTTPStatus.FORBIDDEN, "this page is served to this machine only, by its own name."
+            )
+        origin = self.headers.get("Origin")
+        if origin is not None and origin != f"http://{self.headers.get('Host')}":
+            raise _RefusedError(HTTPStatus.FORBIDDEN, "this request comes from another site.")
+        if self.server.token is not None and not self._has_token(self.server.token):
+            raise _RefusedError(HTTPStatus.UNAUTHORIZED, "open the address with the token that was printed.")
+
+    def _has_token(self, token: str) -> bool:
+        try:
+            kept = SimpleCookie(self.headers.get("Cookie", "")).get(self.server.cookie)
+        except CookieError:
+            kept = None
+        given = [*parse_qs(self.address.query).get("token", []), *([kept.value] if kept else [])]
+        return any(hmac.compare_digest(one.encode(), token.encode()) for one in given)
+
+    def _page(self) -> Answer | None:
+        path, token = self.address.path, self.server.token
+        if self.command != "GET" or path not in PAGES:
+            return None
+        if token and path == "/" and self.address.query:  # keep the token, and take it out of the address
+            cookie = f"{self.server.cookie}={token}; HttpOnly; SameSite=Strict; Path=/"
+            return Answer(b"", "text/plain", {"Location": "/", "Set-Cookie": cookie}, HTTPStatus.SEE_OTHER)
+        name, kind = PAGES[path]
+        return Answer((files("unweave.explore") / "pages" / name).read_bytes(), kind)
+
+    def _data(self, body: dict[str, Any] | None) -> Answer:
+        subject, asked = self.server.subject, (self.command, self.address.path)
+        if asked == ("GET", "/api/subject"):
+            return json_answer(subject.describe())
+        if asked == ("GET", "/api/study") and subject.kind == "study":
+            return Answer(study_records(subject.path), "application/json")
+        route = RUN_ROUTE.fullmatch(self.address.path)
+        answer = self._of_run(route[1], route[2], body or {}) if route else None
+        if answer is None:
+            raise _RefusedError(HTTPStatus.NOT_FOUND, NOTHING)
+        return answer
+
+    def _of_run(self, run_id: str, action: str | None, body: dict[str, Any]) -> Answer | None:
+        subject = self.server.subject
+        if (self.command, action) == ("GET", "traversal"):
+            picture = traversal_png(subject.run_path(run_id))
+            return None if picture is None else Answer(picture, "image/png")
+        from unweave.explore.run_api import ROUTES  # here, because it needs torch
+
+        answer = ROUTES.get((self.command, action))
+        return None if answer is None else answer(subject.view(run_id), body)
+
+    def _read(self) -> bytes:
+        """What was sent, before anything is refused: else the visitor might not see the answer."""
+        length = self.headers.get("Content-Length", "0")
+        if not length.isascii() or not length.isdigit() or int(length) > MOST_BYTES:
+            raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"send at most {MOST_BYTES} bytes.")
+        return self.rfile.read(int(length))
+
+    def _parsed(self, sent: bytes) -> dict[str, Any]:
+        if self.headers.get_content_type() != "application/json":
+            raise _RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send JSON.")
+        try:
+            record = json.loads(sent)
+        except (ValueError, RecursionError):
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "what was sent is not JSON.") from None
+        if not isinstance(record, dict):
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "send a JSON object.")
+        return record
+
+    def _send(self, answer: Answer) -> None:
+        headers = {"Content-Type": answer.kind, "Cache-Control": "no-store", **SECURITY, **answer.headers}
+        try:
+            self.send_response(answer.status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(answer.body)))
+            self.end_headers()
+            self.wfile.write(answer.body)
+        except ConnectionError:  # the visitor has gone
+            self.close_connection = True
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name that http.server uses
+        """Say nothing: the terminal is the user's."""

@@ -1,0 +1,98 @@
+"""What is explored: one run, or the runs of a study; and which of them are in memory.
+
+torch is imported when the first run is opened: a study alone is a table, and needs none of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from unweave.errors import UnweaveError
+
+if TYPE_CHECKING:
+    from unweave.explore.run_view import RunView
+
+HELD = 4  # runs in memory at once
+FILES = ("spec.json", "result.json", "weights.safetensors", "scores.json")  # of a run, as far as it is shown
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A run's folder, or a study's folder or table, and the last few runs that somebody looked at.
+
+    Only runs of this folder can be opened, by their ids.
+    """
+
+    path: Path
+    kind: Literal["run", "study"]
+    device: str = "cpu"
+    data_root: Path | None = None
+    _views: OrderedDict[str, RunView] = field(default_factory=OrderedDict, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def describe(self) -> dict[str, str | None]:
+        """What the page needs to know first: the kind of subject, its name, and the run's id if it is one."""
+        only = next(iter(self._folders)) if self.kind == "run" else None
+        return {"kind": self.kind, "name": self.path.name, "run": only}
+
+    def run_path(self, run_id: str) -> Path:
+        """The folder of a run, if it is one of those that are explored."""
+        path = self._folders.get(run_id)
+        if path is None:
+            raise UnweaveError(f'there is no run "{run_id[:40]}" in {self.path.name}.')
+        for name in FILES:
+            if not (path / name).resolve().is_relative_to(self.path):
+                raise UnweaveError(f"{path.name}/{name} leads out of {self.path}, and is not opened.")
+        return path
+
+    def view(self, run_id: str) -> RunView:
+        """A run in memory; opened if it is not there yet, and then the one that was not seen longest goes."""
+        from unweave.explore.run_view import open_run
+
+        path = self.run_path(run_id)
+        with self._lock:  # one at a time: two visitors who ask for the same run open it once
+            if run_id not in self._views:
+                self._views[run_id] = open_run(path, self.device, self.data_root)
+                while len(self._views) > HELD:
+                    self._views.popitem(last=False)
+            self._views.move_to_end(run_id)
+            return self._views[run_id]
+
+    @property
+    def _folders(self) -> dict[str, Path]:
+        """The folders of the runs by their ids; a table alone has none."""
+        if not self.path.is_dir():
+            return {}
+        record = self.path / ("spec.json" if self.kind == "run" else "study.json")
+        return _folders_in(self.path, self.kind, record.stat().st_mtime_ns if record.exists() else 0)
+
+
+@lru_cache(maxsize=2)
+def _folders_in(path: Path, kind: str, _changed: int) -> dict[str, Path]:
+    """The folders as they were at a time: a study to which runs were added is read again."""
+    if kind == "run":
+        from unweave.store import RunFolder
+
+        return {RunFolder(path).spec.id: path}
+    from unweave.study.folder import StudyFolder
+
+    study = StudyFolder(path)
+    return {run_id: study.run_path(run_id) for run_id in study.runs}
+
+
+def subject_at(path: Path, device: str = "cpu", data_root: Path | None = None) -> Subject:
+    """The run or study at a path."""
+    here = path.expanduser().resolve()
+    if here.is_file() or (here / "study.json").exists():
+        return Subject(here, "study", device, data_root)
+    if (here / "spec.json").exists():
+        return Subject(here, "run", device, data_root)
+    raise UnweaveError(
+        f"{path} is neither the folder of a run (it has no spec.json) nor of a study (it has no study.json). "
+        "Give one of them, or a study's table results.parquet."
+    )

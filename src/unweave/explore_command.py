@@ -1,0 +1,33 @@
+"""`unweave explore`: serve the page of a run or a study, or write a run's page into one file."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+
+from unweave.errors import UnweaveError
+from unweave.explore.server import ExploreServer
+from unweave.explore.subject import Subject
+
+
+def serve(subject: Subject, host: str, port: int, open_page: bool) -> None:
+    """Serve until interrupted."""
+    with ExploreServer(subject, host, port) as server:
+        print(f"{subject.path.name}: {server.url} (Ctrl-C ends it)", flush=True)
+        if server.token is not None:
+            print("Anyone who has this address can see these runs.", flush=True)
+        if open_page:
+            webbrowser.open(server.url)
+        server.serve_forever()
+
+
+def write_page(subject: Subject, target: Path) -> None:
+    """Write a run's page, with its decoder inside."""
+    from unweave.explore.export import export_page  # here, because it needs torch
+
+    run_id = subject.describe()["run"]
+    if run_id is None:
+        raise UnweaveError(
+            f"{subject.path} is a study; --export writes the page of one run. Give a run's folder."
+        )
+    export_page(subject.view(run_id), target)

@@ -1,0 +1,50 @@
+"""`unweave explore` from the terminal."""
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from urllib.request import urlopen
+
+COMMAND = (sys.executable, "-m", "unweave", "explore")
+
+
+def test_it_serves_until_it_is_interrupted(run_folder: Path) -> None:
+    with subprocess.Popen(
+        [*COMMAND, str(run_folder), "--no-open"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            line = process.stdout.readline()
+            address = re.search(r"http://127\.0\.0\.1:\d+/", line)
+            assert address, line
+            with urlopen(address[0], timeout=60) as answer:  # noqa: S310  our own server
+                assert b"<title>unweave explore</title>" in answer.read()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 130
+            assert process.stderr.read() == ""
+        finally:
+            process.kill()
+
+
+def test_it_writes_a_page(run_folder: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    done = subprocess.run(
+        [*COMMAND, str(run_folder), "--export", str(page)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"-> {page}\n", "")
+    assert page.stat().st_size > 1_000_000
+
+
+def test_what_cannot_be_explored_is_one_sentence(tmp_path: Path) -> None:
+    done = subprocess.run([*COMMAND, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"unweave: {tmp_path} is neither the folder of a run")
+    (tmp_path / "study.json").write_text("{}")
+    done = subprocess.run(
+        [*COMMAND, str(tmp_path), "--export", "page.html"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "is a study; --export writes the page of one run" in done.stderr

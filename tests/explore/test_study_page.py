@@ -1,0 +1,242 @@
+"""The study page in a real browser: filters, brush, hover, pins, keys, and the state in the address."""
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+import pandas as pd
+import pytest
+
+from explore.browser import Browser
+from unweave.explore.server import ExploreServer
+from unweave.explore.subject import subject_at
+
+STATUS = 'document.querySelector("[role=status]")?.textContent'
+TOLD = 'document.querySelector(".study-told").textContent'
+FRAMES = "(async () => { for (let i = 0; i < 5; i++) await new Promise(requestAnimationFrame); })()"
+PIXELS = (  # a number for each plot, that changes when its picture does
+    "[...document.querySelectorAll('.study-plot canvas:first-child')].map((c) => { const d = "
+    "c.getContext('2d').getImageData(0, 0, c.width, c.height).data; let sum = 0; "
+    "for (let i = 0; i < d.length; i++) sum = (sum * 31 + d[i]) % 1000003; return sum; })"
+)
+
+
+def write_study(folder: Path) -> None:
+    """24 runs of two methods, two data sets and six seeds; mig is 0.00, 0.01, ... and sap one minus that."""
+    rows: list[dict[str, Any]] = []
+    for i in range(24):
+        beta = i % 2 == 0
+        run = {
+            "source": "own",
+            "run": f"{i:016x}",
+            "data": "cars3d" if i < 12 else "dsprites",
+            "method": "beta_vae" if beta else "factor_vae",
+            "setting": "beta=4" if beta else "gamma=10",
+            "strength": 4.0 if beta else 10.0,
+            "seed": i // 4,
+            "representation": "mean",
+        }
+        for score, value in (("mig", i / 100), ("sap", 1 - i / 100)):
+            rows.append({**run, "score": score, "protocol": f"{score}[x]", "value": value})
+        (folder / "runs" / f"run-{i:016x}" / "pictures").mkdir(parents=True)
+    pd.DataFrame(rows).to_parquet(folder / "results.parquet", index=False)
+    (folder / "study.json").write_text("{}")
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("study")
+    write_study(folder)
+    server = ExploreServer(subject_at(folder))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server.url
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Browser:
+    return opened(browser, address)
+
+
+def opened(browser: Browser, address: str, **state: Any) -> Browser:
+    browser.errors.clear()
+    browser.open(f"{address}#study={quote(json.dumps(state))}")
+    browser.wait_for(f'({STATUS} ?? "").includes(" of 24 runs")')
+    browser.evaluate(FRAMES)  # a bar for scrolling may come, and then the plots are drawn in another width
+    return browser
+
+
+def address_state(page: Browser) -> dict[str, Any]:
+    fragment = urlsplit(page.evaluate("location.href")).fragment
+    state: dict[str, Any] = json.loads(parse_qs(fragment)["study"][0])
+    return state
+
+
+def listed(page: Browser, column: int) -> list[str]:
+    """A column of the list of runs: 1 data, 2 method, 3 setting, 4 seed, 5 and 6 the scores."""
+    row = '[...document.querySelectorAll(".study tbody")].at(-1).rows'
+    cells: list[str] = page.evaluate(f"[...{row}].map((row) => row.cells[{column}].textContent)")
+    return cells
+
+
+def fill(page: Browser, label: str, value: str) -> None:
+    box = f"document.querySelector('[aria-label=\"{label}\"]')"
+    page.evaluate(f"{box}.value = '{value}'; {box}.dispatchEvent(new Event('input'))")
+
+
+def place_of(page: Browser, x: float, y: float) -> tuple[float, float]:
+    """Where on the window a run with that mig (across) and sap (up) is, in a plot of all 24 runs."""
+    left, top, width, height = page.evaluate(
+        '(() => { const r = document.querySelector(".study-plot canvas").getBoundingClientRect();'
+        " return [r.left, r.top, r.width, r.height]; })()"
+    )
+    room = 0.05 * 0.23  # axes hold all values and 5 % more on both sides; the frame has fixed margins
+    across = (x + room) / (0.23 + 2 * room)
+    along = (y - 0.77 + room) / (0.23 + 2 * room)
+    return left + 54 + across * (width - 64), top + (height - 40) - along * (height - 50)
+
+
+def test_filters_change_the_plots(page: Browser) -> None:
+    before = page.evaluate(PIXELS)
+    page.evaluate('document.querySelector("[data-filter=method] input[value=beta_vae]").click()')
+    page.wait_for(f'{STATUS} === "12 of 24 runs"')
+    after = page.evaluate(PIXELS)
+    assert all(old != new for old, new in zip(before, after, strict=True))
+    assert set(listed(page, 2)) == {"factor_vae"}
+    fill(page, "seed from", "4")
+    page.wait_for(f'{STATUS} === "4 of 24 runs"')
+    assert sorted(set(listed(page, 4))) == ["4", "5"]
+    page.evaluate('document.querySelector("[data-filter=data] input[value=dsprites]").click()')
+    page.wait_for(f'{STATUS} === "0 of 24 runs"')
+    page.evaluate("[...document.querySelectorAll('form button')].at(-1).click()")
+    page.wait_for(f'{STATUS} === "24 of 24 runs"')
+    assert page.evaluate(PIXELS) == before
+    assert page.errors == []
+
+
+def test_a_range_of_a_score_and_a_setting(page: Browser) -> None:
+    add = "document.querySelector('[data-add=range]')"
+    page.evaluate(f"{add}.value = 'mig'; {add}.dispatchEvent(new Event('change'))")
+    fill(page, "mig from", "0.20")
+    page.wait_for(f'{STATUS} === "4 of 24 runs"')
+    assert listed(page, 5) == ["0.23", "0.22", "0.21", "0.2"]
+    choice = "document.querySelector('[data-filter=setting] select')"
+    page.evaluate(f"{choice}.options[0].selected = true; {choice}.dispatchEvent(new Event('change'))")
+    page.wait_for(f'{STATUS} === "2 of 24 runs"')
+    assert set(listed(page, 3)) == {"beta=4"}
+    assert address_state(page)["ranges"] == {"mig": [0.2, None]}
+
+
+def test_a_brush_marks_runs_in_all_plots(browser: Browser, address: str) -> None:
+    page = opened(browser, address, x="mig", y="sap")
+    before = page.evaluate(PIXELS)
+    page.drag(place_of(page, 0.095, 0.995), place_of(page, 0.145, 0.855))
+    page.wait_for(f'{STATUS} === "24 of 24 runs, 5 of them marked"')
+    assert all(old != new for old, new in zip(before, page.evaluate(PIXELS), strict=True))
+    assert listed(page, 6) == ["0.1", "0.11", "0.12", "0.13", "0.14"]
+    assert address_state(page)["brush"]["plot"] == 0
+    page.evaluate('document.querySelector(".study-plot canvas").focus()')
+    page.evaluate(
+        'document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }))'
+    )
+    page.wait_for(f'{STATUS} === "24 of 24 runs"')
+    assert page.evaluate(PIXELS) == before
+
+
+def test_the_run_under_the_pointer_is_described_and_a_click_opens_it(browser: Browser, address: str) -> None:
+    page = opened(browser, address, x="mig", y="sap")
+    spot = place_of(page, 0.05, 0.95)
+    page.move_mouse(*spot)
+    page.wait_for('!document.querySelector(".study-card").hidden')
+    told = page.evaluate('document.querySelector(".study-card").textContent')
+    assert "factor_vae on cars3d, gamma=10, seed 1" in told
+    assert "sap 0.95, mig 0.05" in told
+    page.drag(spot, spot)
+    page.wait_for('location.hash.includes("run=0000000000000005")')
+
+
+def test_two_runs_side_by_side(browser: Browser, address: str) -> None:
+    page = opened(browser, address, x="mig", y="sap")
+    for value, run in (("0", "0000000000000000"), ("0.01", "0000000000000001")):
+        page.evaluate(
+            "[...[...document.querySelectorAll('.study tbody')].at(-1).rows]"
+            f".find((row) => row.cells[6].textContent === '{value}').querySelectorAll('button')[1].click()"
+        )
+        page.wait_for(f'document.querySelector(".study-pair").textContent.includes("{run}")')
+    row = "[...document.querySelectorAll('.study-pair tr')].find((r) => r.cells[0].textContent === 'mig')"
+    assert page.evaluate(f"[...{row}.cells].map((cell) => cell.textContent)") == ["mig", "0", "0.01", "0.01"]
+    assert address_state(page)["pins"] == ["0000000000000000", "0000000000000001"]
+
+
+def test_runs_can_be_reached_with_keys(browser: Browser, address: str) -> None:
+    page = opened(browser, address, x="mig", y="sap")
+    page.evaluate('document.querySelector(".study-plot canvas").focus()')
+    page.press("ArrowRight")
+    page.wait_for(f'{TOLD} === "beta_vae on cars3d, beta=4, seed 0: sap 1"')
+    page.press("ArrowRight")
+    page.wait_for(f'{TOLD} === "factor_vae on cars3d, gamma=10, seed 0: sap 0.99"')
+    page.press("p")
+    page.wait_for('document.querySelector(".study-pair").textContent.includes("0000000000000001")')
+    page.press("Enter")
+    page.wait_for('location.hash.includes("run=0000000000000001")')
+
+
+def test_every_control_has_a_name(page: Browser) -> None:
+    nameless = page.evaluate(
+        "[...document.querySelectorAll('.study :is(input, select, button, canvas[tabindex])')]"
+        ".filter((each) => !each.labels?.length && !each.ariaLabel && !each.textContent.trim())"
+        ".map((each) => each.outerHTML)"
+    )
+    assert nameless == []
+
+
+def test_an_address_brings_the_view_back_and_wrong_ones_do_no_harm(browser: Browser, address: str) -> None:
+    page = opened(browser, address, y="sap", only={"data": ["dsprites"]}, ranges={"seed": [4, None]})
+    assert page.evaluate(STATUS) == "8 of 24 runs"
+    wrong = {"y": "no", "only": {"data": "x"}, "ranges": {"mig": 3}, "brush": {"plot": 0, "x": 1}, "pins": 7}
+    page = opened(browser, address, **wrong)
+    assert page.evaluate(STATUS) == "24 of 24 runs"
+    assert page.errors == []
+
+
+def test_the_plots_are_saved(page: Browser, tmp_path: Path) -> None:
+    page.downloads(tmp_path)
+    for kind, begin in (("png", b"\x89PNG"), ("svg", b"<svg")):
+        button = (
+            f"[...document.querySelectorAll('button')].find((b) => b.textContent === 'Save {kind.upper()}')"
+        )
+        page.evaluate(f"{button}.click()")
+        file = tmp_path / f"study.{kind}"
+        for _ in range(100):
+            if file.exists():
+                break
+            page.evaluate("new Promise((done) => setTimeout(done, 50))")
+        assert file.read_bytes().startswith(begin)
+    assert (tmp_path / "study.svg").read_text().count("fill-opacity") == 3 * 24 + 2  # and the legend
+
+
+def test_a_study_without_a_table_shows_a_message(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "study.json").write_text("{}")
+    server = ExploreServer(subject_at(tmp_path))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        browser.open(server.url)
+        told = browser.wait_for('document.querySelector("[role=alert]")?.textContent')
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+    assert "has no table of results yet" in told
