@@ -46,6 +46,12 @@ def test_what_is_there_is_not_measured_again(run: unweave.Run, monkeypatch: pyte
     assert [dict(record) for record in again] == [dict(record) for record in both]
 
 
+def test_scores_of_the_run_alone_leave_a_representation_empty(run: unweave.Run) -> None:
+    mean, sampled = evaluate_run(run, "elbo", ["mean", "sampled"], EFFORT)
+    assert list(mean) == ["elbo.reconstruction", "elbo.kl", "elbo.elbo", "elbo.active"]
+    assert (sampled.representation, len(sampled)) == ("sampled", 0)
+
+
 def test_other_points_and_seeds_are_other_records(run: unweave.Run) -> None:
     evaluate_run(run, "mig", effort=EFFORT)
     evaluate_run(run, "mig", effort=Effort((100, 50)))

@@ -53,8 +53,6 @@ def evaluate_run(
         )
     source = source_of(run, effort, data=data, tell=tell)
     chosen, notes = possible_metrics(metrics, source)
-    if isinstance(source, GroundTruthSource):
-        source.grid = _kept_grid(run, len(source.truth))
     for representation in representations:
         records = _of_effort(kept_scores(run.folder), effort)
         missing = [
@@ -63,12 +61,19 @@ def evaluate_run(
             if not _is_kept(metric, metric.protocol(representation, source.rows), records, effort.repeats)
         ]
         if missing:
+            if isinstance(source, GroundTruthSource) and source.grid is None:
+                source.grid = _kept_grid(run, len(source.truth))
             now = measure_source(source, missing, representation, effort, str(run.path), notes, tell)
             _add(run.folder, now, effort)
     if keep and isinstance(source, GroundTruthSource) and not source.truth.stochastic:
         _keep_grid(run, source.encode_grid())
     kept = {record.representation: record for record in _of_effort(kept_scores(run.folder), effort)}
-    return [_only(kept[representation], chosen, notes) for representation in representations]
+    # Scores of the run itself are kept once, so a representation may have none of its own.
+    nothing = Scores(str(run.path), "", (), asked=effort.points, points=effort.points)
+    return [
+        _only(kept.get(representation, replace(nothing, representation=representation)), chosen, notes)
+        for representation in representations
+    ]
 
 
 def all_kept(

@@ -163,11 +163,16 @@ class Scores(Mapping[str, float]):
             _draw(axes, self.matrices[name], self.factors, TITLES.get(name, name))
         figure.suptitle(f"{Path(self.subject).name}, {self.representation} codes", fontsize=10)
         if path is not None:
-            try:
-                figure.savefig(path, dpi=150)
-            except (OSError, ValueError) as error:
-                raise UnweaveError(f"cannot write the picture {path}: {error}") from error
+            save_figure(figure, path)
         return figure
+
+
+def save_figure(figure: Figure, path: str | Path) -> None:
+    """Write a figure; the format follows the ending."""
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise UnweaveError(f"cannot write the picture {path}: {error}") from error
 
 
 def _interval(score: Score) -> str:

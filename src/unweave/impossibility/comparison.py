@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from unweave.errors import UnweaveError
 from unweave.evaluation import Scores, evaluate
 from unweave.evaluation.evaluate import POINTS
+from unweave.evaluation.scores import save_figure
 from unweave.impossibility.transform import Distribution, entangle
 from unweave.metrics.checks import check_codes, check_codes_factors
 from unweave.metrics.metric import COUNTS
@@ -79,10 +80,7 @@ class Comparison:
 
         figure = draw(self)
         if path is not None:
-            try:
-                figure.savefig(path, dpi=150)
-            except (OSError, ValueError) as error:
-                raise UnweaveError(f"cannot write the picture {path}: {error}") from error
+            save_figure(figure, path)
         return figure
 
 
