@@ -387,6 +387,63 @@ def report(
 
 
 @app.command
+def select(
+    study: Path,
+    *,
+    by: Literal["udr", "centrality", "both"] = "both",
+    within: Literal["setting", "study"] = "setting",
+    top: int = 10,
+    metrics: str | None = None,
+    images: int = 4000,
+    data: str | None = None,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    device: str = "auto",
+    data_root: Path | None = None,
+) -> None:
+    """Choose runs without labels: those that agree best with other runs, by UDR and ModelCentrality.
+
+    Codes and comparisons are kept, so a stopped command goes on and a second one answers at once.
+
+    Parameters
+    ----------
+    study
+        The folder of a study, or a folder of runs.
+    by
+        What to choose by: UDR, ModelCentrality or both, each for itself.
+    within
+        Compare a run with the other seeds of its setting, or with all runs of the study.
+    top
+        How many of the best runs to show.
+    metrics
+        Supervised metrics to judge the choice by, with commas between them. Default: the six of the study.
+    images
+        How many images to compare the runs on.
+    data
+        The data set, where the study has several.
+    output
+        Table of the scores (.parquet or .csv). Default: selection.parquet in the study's folder.
+    device
+        Where runs encode: auto, cpu, cuda or cuda:1.
+    data_root
+        Folder of the official files of data sets.
+    """
+    from unweave.select_command import metrics_asked, selected, show_judgement, write
+    from unweave.select_command import show as show_selection
+
+    if top < 1:
+        raise UnweaveError(f"--top is how many runs to show, 1 or more; got {top}.")
+    judges = metrics_asked(metrics)
+    with _progress("selecting") as progress:
+        found = selected(study, by, within, images, data, device, data_root, progress)
+    show_selection(found, by, top)
+    table = write(found, output)
+    show_judgement(found, by, judges)
+    print(f"-> {table}")
+    if (study / "results.parquet").is_file():
+        print(f"in the report: unweave report {study} {table}")
+
+
+@app.command
 def explore(
     subject: Path,
     *,

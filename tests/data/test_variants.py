@@ -105,6 +105,38 @@ def test_hidden_factors_are_drawn_anew_and_the_others_kept() -> None:
     assert ((counts - 3000 / 96) ** 2 / (3000 / 96)).sum() < 95 + 5 * np.sqrt(2 * 95)
 
 
+def test_the_origin_says_what_a_variant_is_made_of() -> None:
+    assert variants.origin(SPRITES) == variants.Origin(
+        SPRITES, None, (("factors",),), ((0, 0), (0, 1), (0, 2), (0, 3), (0, 4))
+    )
+    scream = variants.origin(MADE["scream"])
+    assert isinstance(scream.paint, variants.Scream)
+    np.testing.assert_array_equal(scream.paint.picture.transpose(1, 2, 0), PICTURE)
+    both = variants.noise(variants.hide(MADE["hidden"], ["orientation"], "more"), "noise")
+    found = variants.origin(both)
+    assert found.base is SPRITES
+    assert found.paint == variants.Noise()
+    assert found.streams == (
+        ("factors",),
+        ("observe", "hidden", "orientation"),
+        ("observe", "hidden", "shape", "x"),
+    )
+    assert found.columns == ((2, 0), (0, 0), (1, 1), (2, 3), (0, 1))
+
+
+def test_the_origin_tells_how_to_draw_the_same_images() -> None:
+    truth, stream = variants.hide(MADE["hidden"], ["orientation"], "more"), Stream.of(3).at(5)
+    found = variants.origin(truth)
+    sizes = [[0] * 5 for _ in found.streams]
+    for factor, (i, j) in zip(found.base.factors, found.columns, strict=True):
+        sizes[i][j] = factor.size
+    drawn = [stream.child(*path).integers(20, row) for path, row in zip(found.streams, sizes, strict=True)]
+    factors = np.stack([drawn[i][:, j] for i, j in found.columns], axis=1)
+    np.testing.assert_array_equal(
+        found.base.observe(factors), truth.observe(truth.sample_factors(20, stream), stream)
+    )
+
+
 def test_a_picture_is_shrunk_to_fit_the_box(tmp_path: Path) -> None:
     Image.new("L", (430, 548), 128).save(tmp_path / "large.png")
     picture, source = variants.read_picture(tmp_path / "large.png")

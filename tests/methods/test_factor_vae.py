@@ -28,7 +28,7 @@ class Orders:
 
 
 class Recorder(nn.Module):
-    """A discriminator that keeps what it is shown and gives known logits."""
+    """A discriminator that keeps what it is shown, codes and shuffled ones, and gives known logits."""
 
     def __init__(self, *logits: Tensor) -> None:
         super().__init__()
@@ -36,8 +36,8 @@ class Recorder(nn.Module):
         self.seen: list[Tensor] = []
 
     def forward(self, z: Tensor) -> Tensor:
-        self.seen.append(z)
-        return self.logits[len(self.seen) - 1]
+        self.seen = list(z.chunk(2, dim=-2))
+        return torch.cat(self.logits, dim=-2)
 
 
 CODES = torch.tensor([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]], dtype=torch.float64)
@@ -86,17 +86,17 @@ def test_the_discriminator_sees_the_codes_and_the_same_batch_shuffled() -> None:
     recorder = Recorder(logits(0, 0, 0), logits(0, 0, 0))
     sample = CODES.clone().requires_grad_()
     losses(FactorVAE(), recorder, sample, other=CODES + 100)
-    assert len(recorder.seen) == 2
-    assert recorder.seen[0] is sample
+    assert torch.equal(recorder.seen[0], sample)
     assert torch.equal(recorder.seen[1], SHUFFLED)
-    assert not recorder.seen[1].requires_grad
+    (to_shuffled,) = torch.autograd.grad(recorder.seen[1].sum(), sample)
+    assert not to_shuffled.any()
 
 
 def test_the_second_batch_is_shuffled_if_asked_for() -> None:
     recorder = Recorder(logits(0, 0, 0), logits(0, 0, 0))
     other = (CODES + 100).requires_grad_()
     losses(FactorVAE(second_batch=True), recorder, CODES, other)
-    assert recorder.seen[0] is CODES
+    assert torch.equal(recorder.seen[0], CODES)
     assert torch.equal(recorder.seen[1], SHUFFLED + 100)
     assert not recorder.seen[1].requires_grad
     assert FactorVAE(second_batch=True).other_batch

@@ -43,6 +43,9 @@ def test_other_draws_are_those_of_the_streams(step: int) -> None:
         population.integers("a", 64, sizes).cpu().numpy(), stack(step, "a", "integers", 64, sizes)
     )
     np.testing.assert_array_equal(
+        population.bytes("d", 7, 13).cpu().numpy(), stack(step, "d", "bytes", 7, 13)
+    )
+    np.testing.assert_array_equal(
         population.permutations("b", 10, 64).cpu().numpy(), stack(step, "b", "permutations", 10, 64)
     )
     np.testing.assert_array_equal(
@@ -51,6 +54,16 @@ def test_other_draws_are_those_of_the_streams(step: int) -> None:
     np.testing.assert_allclose(
         population.normal("noise", 64, 9).cpu().numpy(), stack(step, "noise", "normal", 64, 9), atol=2e-6
     )
+
+
+def test_names_with_strokes_and_several_keys() -> None:
+    population = draws(0)
+    table = population.key_table((("a", "b/c"), "a/b/c"))
+    assert table.shape == (2, 3)
+    for run, stream in enumerate(SEEDS):
+        assert int(table[0, run]) % 2**64 == stream.child("a", "b/c").key
+        assert int(table[1, run]) % 2**64 == stream.child("a", "b", "c").key
+    assert torch.equal(population.keys("a/b/c"), table[1])
 
 
 def test_normal_numbers_are_standard_normal() -> None:

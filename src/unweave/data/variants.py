@@ -3,14 +3,18 @@
 Colour, noise and Scream are the stochastic variants of dSprites in Locatello et al., "Challenging common
 assumptions in the unsupervised learning of disentangled representations" (ICML 2019). They work on uint8,
 on any ground truth with one channel, and what they draw for image i comes from row i of the stream.
+
+The rules are plain data (Painted, Hidden), not closures, so that the same images can be made elsewhere: see
+`origin`, and `unweave.training.batches`, which draws them on a GPU.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numba import njit
@@ -23,30 +27,96 @@ from unweave.streams import Stream
 # The painting is shrunk to fit into this width and height before patches are cut from it.
 SCREAM_BOX = (350, 274)
 
-# (n, 1, h, w) images and their stream -> (n, 3, h, w) images.
-Paint = Callable[[Images, Stream], Images]
 
+@dataclass(frozen=True)
+class Colour:
+    """Channel c is u_c x, u_c ~ U(0.5, 1)."""
 
-def colour(ground_truth: GroundTruth, name: str) -> GroundTruth:
-    """The sprite takes a colour of its own in each image: channel c is u_c x, u_c ~ U(0.5, 1)."""
-
-    def paint(images: Images, stream: Stream) -> Images:
+    def on(self, images: Images, stream: Stream) -> Images:
+        """(n, 1, h, w) images -> (n, 3, h, w) painted ones; row i of the stream paints image i."""
         shades = 0.5 + 0.5 * stream.child("colour").uniform(len(images), 3)
         return np.asarray(_tint(images, shades))
 
-    return _painted(ground_truth, name, paint, "a random colour")
 
+@dataclass(frozen=True)
+class Noise:
+    """min(x + u, 1), u ~ U(0, 1) per pixel and channel."""
 
-def noise(ground_truth: GroundTruth, name: str) -> GroundTruth:
-    """Uniform noise in each channel of the background: min(x + u, 1), u ~ U(0, 1) per pixel and channel."""
-
-    def paint(images: Images, stream: Stream) -> Images:
+    def on(self, images: Images, stream: Stream) -> Images:
+        """(n, 1, h, w) images -> (n, 3, h, w) painted ones; row i of the stream paints image i."""
         height, width = images.shape[2:]
         noise = stream.child("noise").bytes(len(images), 3 * height * width)
         # x is 0 to 255 and so is the noise: the sum is cut at 255 by adding at most what is left.
         return images + np.minimum(noise.reshape(-1, 3, height, width), 255 - images)
 
-    return _painted(ground_truth, name, paint, "uniform noise")
+
+@dataclass(frozen=True, eq=False)
+class Scream:
+    """(patch + u) / 2 with u ~ U(0, 1) per channel, 1 minus this where the sprite is."""
+
+    picture: Images  # (3, H, W), larger than the images
+
+    def on(self, images: Images, stream: Stream) -> Images:
+        """(n, 1, h, w) images -> (n, 3, h, w) painted ones; row i of the stream paints image i."""
+        n, _, height, width = images.shape
+        tall, wide = self.picture.shape[1:]
+        # The last offset is left out, as in the published data.
+        corners = stream.child("offset").integers(n, (tall - height, wide - width))
+        shifts = 255 * stream.child("shift").uniform(n, 3)
+        return np.asarray(_put_before(images, self.picture, corners, shifts))
+
+
+Paint: TypeAlias = Colour | Noise | Scream
+
+
+@dataclass(frozen=True)
+class Painted:
+    """A rule that paints the images of another ground truth."""
+
+    base: GroundTruth
+    paint: Paint
+
+    def __call__(self, factors: Factors, stream: Stream) -> Images:
+        """Images of the base, painted."""
+        return self.paint.on(self.base.render(factors, stream), stream)
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """A rule that draws some factors of another ground truth, and is given the rest."""
+
+    base: GroundTruth
+    names: tuple[str, ...]
+
+    def __call__(self, factors: Factors, stream: Stream) -> Images:
+        """Images of the base, of given and drawn factors."""
+        whole = stream.child("hidden", *self.names).integers(len(factors), self.base.sizes)
+        whole[:, ~self.base.mask(self.names)] = factors
+        return self.base.render(whole, stream)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the images of a ground truth are made of: images of its base, drawn factors and a paint.
+
+    `streams` are children of the stream that factors and images are drawn from, and factor j of the base is
+    column `columns[j][1]` of stream `columns[j][0]`. Painting draws from ("observe", ...).
+    """
+
+    base: GroundTruth
+    paint: Paint | None
+    streams: tuple[tuple[str, ...], ...]
+    columns: tuple[tuple[int, int], ...]
+
+
+def colour(ground_truth: GroundTruth, name: str) -> GroundTruth:
+    """The sprite takes a colour of its own in each image: channel c is u_c x, u_c ~ U(0.5, 1)."""
+    return _painted(ground_truth, name, Colour(), "a random colour")
+
+
+def noise(ground_truth: GroundTruth, name: str) -> GroundTruth:
+    """Uniform noise in each channel of the background: min(x + u, 1), u ~ U(0, 1) per pixel and channel."""
+    return _painted(ground_truth, name, Noise(), "uniform noise")
 
 
 def scream(ground_truth: GroundTruth, name: str, picture: NDArray[np.uint8], source: str) -> GroundTruth:
@@ -62,15 +132,7 @@ def scream(ground_truth: GroundTruth, name: str, picture: NDArray[np.uint8], sou
             f"the picture must be (H, W, 3), larger than {height}x{width}; got {picture.shape}. "
             "Use a larger picture."
         )
-    channels = np.ascontiguousarray(picture.transpose(2, 0, 1))
-
-    def paint(images: Images, stream: Stream) -> Images:
-        n = len(images)
-        # The last offset is left out, as in the published data.
-        corners = stream.child("offset").integers(n, (tall - height, wide - width))
-        shifts = 255 * stream.child("shift").uniform(n, 3)
-        return np.asarray(_put_before(images, channels, corners, shifts))
-
+    paint = Scream(np.ascontiguousarray(picture.transpose(2, 0, 1)))
     return _painted(ground_truth, name, paint, source)
 
 
@@ -99,15 +161,29 @@ def hide(ground_truth: GroundTruth, hidden: Sequence[str], name: str) -> GroundT
         raise UnweaveError(f"hide some of the factors of {ground_truth.name}, not {list(hidden)}.")
     if ground_truth.weight is not None:
         raise UnweaveError(f"hide factors of {ground_truth.name} first, then correlate or hold out.")
-
-    def render(factors: Factors, stream: Stream) -> Images:
-        whole = stream.child("hidden", *hidden).integers(len(factors), ground_truth.sizes)
-        whole[:, ~columns] = factors
-        return ground_truth.render(whole, stream)
-
     shown = tuple(f for f, gone in zip(ground_truth.factors, columns, strict=True) if not gone)
     source = f"{ground_truth.source}; {', '.join(hidden)} hidden"
+    render = Hidden(ground_truth, tuple(hidden))
     return replace(ground_truth, name=name, factors=shown, render=render, source=source, stochastic=True)
+
+
+def origin(ground_truth: GroundTruth) -> Origin:
+    """Follow variants back to the ground truth that they are made from: itself, if it is none."""
+    base, rule = ground_truth, ground_truth.render
+    paint: Paint | None = None
+    streams: list[tuple[str, ...]] = [("factors",)]
+    columns = [(0, j) for j in range(len(ground_truth.factors))]
+    while isinstance(rule, Painted | Hidden):
+        base = rule.base
+        if isinstance(rule, Painted):
+            paint = rule.paint  # the only one: paints are for one channel and give three
+        else:
+            given = iter(columns)
+            gone = base.mask(rule.names)
+            columns = [(len(streams), j) if gone[j] else next(given) for j in range(len(gone))]
+            streams.append(("observe", "hidden", *rule.names))
+        rule = base.render
+    return Origin(base, paint, tuple(streams), tuple(columns))
 
 
 def _painted(ground_truth: GroundTruth, name: str, paint: Paint, what: str) -> GroundTruth:
@@ -116,15 +192,11 @@ def _painted(ground_truth: GroundTruth, name: str, paint: Paint, what: str) -> G
             f"colour, noise and scream are for images with one channel; {ground_truth.name} has "
             f"{ground_truth.shape[0]}."
         )
-
-    def render(factors: Factors, stream: Stream) -> Images:
-        return paint(ground_truth.render(factors, stream), stream)
-
     return replace(
         ground_truth,
         name=name,
         shape=(3, *ground_truth.shape[1:]),
-        render=render,
+        render=Painted(ground_truth, paint),
         source=f"{ground_truth.source}; {what}",
         stochastic=True,
         binary=False,

@@ -9,16 +9,19 @@ from dataclasses import fields
 from torch import Tensor
 
 from unweave.errors import UnweaveError, did_you_mean
+from unweave.methods.aae import AAE
 from unweave.methods.ae import AE
 from unweave.methods.annealed_vae import AnnealedVAE
 from unweave.methods.beta_tcvae import BetaTCVAE
 from unweave.methods.beta_vae import BetaVAE
 from unweave.methods.dip_vae import DIPVAE1, DIPVAE2
 from unweave.methods.factor_vae import FactorVAE
+from unweave.methods.info_vae import InfoVAE
 from unweave.methods.method import Method, Setting, numeric_settings
 from unweave.methods.vae import VAE
 
 __all__ = [
+    "AAE",
     "AE",
     "DIPVAE1",
     "DIPVAE2",
@@ -28,6 +31,7 @@ __all__ = [
     "BetaTCVAE",
     "BetaVAE",
     "FactorVAE",
+    "InfoVAE",
     "Method",
     "method_named",
     "settings_of",
@@ -43,6 +47,8 @@ METHODS: tuple[type[Method], ...] = (
     BetaTCVAE,
     DIPVAE1,
     DIPVAE2,
+    InfoVAE,
+    AAE,
 )
 
 

@@ -14,7 +14,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, get_args, get_type_hints
 
 import numpy as np
@@ -54,7 +54,7 @@ class Pass:
     # (..., B, D): codes of a second batch, where a method asks for it; nothing is learned through them.
     other_sample: Tensor | None = None
 
-    @property
+    @cached_property
     def kl(self) -> Tensor:
         """(...): KL(q(z|x) || N(0, I)), mean over the batch."""
         return self.posterior.kl().mean(-1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -18,6 +19,9 @@ from unweave.streams import Stream
 
 _LOW = 0xFFFFFFFF
 
+# Names of child streams: "a/b" and ("a", "b") are child("a", "b").
+Purpose: TypeAlias = str | tuple[str, ...]
+
 
 class PopulationDraws:
     """The streams of all runs of a population; draws are (P, rows, columns)."""
@@ -26,7 +30,7 @@ class PopulationDraws:
         self.streams = tuple(streams)
         self.step = step  # int64, a single number, shared with the trainer that counts it up
         # Kept, because nothing may be sent to the device while a CUDA graph is recorded.
-        self._keys: dict[str, Tensor] = {}
+        self._keys: dict[tuple[Purpose, ...], Tensor] = {}
         self._parts: dict[tuple[int, int], PopulationDraws] = {}
 
     def of_runs(self, first: int, last: int) -> PopulationDraws:
@@ -35,7 +39,7 @@ class PopulationDraws:
             self._parts[first, last] = PopulationDraws(self.streams[first:last], self.step)
         return self._parts[first, last]
 
-    def bits(self, purpose: str, rows: int, columns: int) -> Tensor:
+    def bits(self, purpose: Purpose, rows: int, columns: int) -> Tensor:
         """(P, rows, columns) words of 32 random bits, in int64."""
         keys = self.keys(purpose)
         if keys.device.type == "cuda" and has_triton():
@@ -44,11 +48,17 @@ class PopulationDraws:
             return random_bits(keys, self.step, rows, columns)
         return philox_bits(keys, self.step, rows, columns)
 
-    def uniform(self, purpose: str, rows: int, columns: int) -> Tensor:
+    def bytes(self, purpose: Purpose, rows: int, columns: int) -> Tensor:
+        """(P, rows, columns) uint8 random bytes, as `Stream.bytes`."""
+        words = self.bits(purpose, rows, -(-columns // 4))
+        shifts = torch.arange(0, 32, 8, device=words.device)  # the lowest byte of a word comes first
+        return (words.unsqueeze(-1) >> shifts & 0xFF).to(torch.uint8).flatten(-2)[..., :columns]
+
+    def uniform(self, purpose: Purpose, rows: int, columns: int) -> Tensor:
         """(P, rows, columns) float32 in the open interval (0, 1), as `Stream.uniform`."""
         return ((self.bits(purpose, rows, columns) >> 9).float() + 0.5) * 2.0**-23
 
-    def normal(self, purpose: str, rows: int, columns: int) -> Tensor:
+    def normal(self, purpose: Purpose, rows: int, columns: int) -> Tensor:
         """(P, rows, columns) standard normal numbers in float32, as `Stream.normal`."""
         keys = self.keys(purpose)
         if keys.device.type == "cuda" and has_triton():
@@ -61,24 +71,29 @@ class PopulationDraws:
         pairs = torch.stack([radius * torch.cos(angle), radius * torch.sin(angle)], dim=-1)
         return pairs.flatten(-2)[..., :columns]
 
-    def integers(self, purpose: str, rows: int, sizes: Sequence[int]) -> Tensor:
+    def integers(self, purpose: Purpose, rows: int, sizes: Sequence[int]) -> Tensor:
         """(P, rows, len(sizes)) whole numbers, as `Stream.integers`."""
         bits = self.bits(purpose, rows, len(sizes))
         return torch.stack([bits[..., j] * size >> 32 for j, size in enumerate(sizes)], dim=-1)
 
-    def permutations(self, purpose: str, rows: int, length: int) -> Tensor:
+    def permutations(self, purpose: Purpose, rows: int, length: int) -> Tensor:
         """(P, rows, length): a random order of 0 .. length - 1 in each row, as `Stream.permutations`."""
         high, low = self.bits(purpose, rows, 2 * length).split(length, dim=-1)
         # Sorting is signed: flipping the highest bit puts unsigned words in order.
         return torch.argsort((high ^ 0x80000000) << 32 | low, dim=-1, stable=True)
 
-    def keys(self, purpose: str) -> Tensor:
-        """(P,) int64: the key of each run's stream for the purpose, "a/b" being child("a", "b")."""
-        if purpose not in self._keys:
-            keys = [stream.child(*purpose.split("/")).key for stream in self.streams]
-            signed = [key - (1 << 64) if key >> 63 else key for key in keys]
-            self._keys[purpose] = torch.tensor(signed, dtype=torch.int64, device=self.step.device)
-        return self._keys[purpose]
+    def keys(self, purpose: Purpose) -> Tensor:
+        """(P,) int64: the key of each run's stream for the purpose."""
+        return self.key_table((purpose,))[0]
+
+    def key_table(self, purposes: tuple[Purpose, ...]) -> Tensor:
+        """(purposes, P) int64: the keys of several streams of each run."""
+        if purposes not in self._keys:
+            paths = [purpose.split("/") if isinstance(purpose, str) else purpose for purpose in purposes]
+            keys = [[stream.child(*path).key for stream in self.streams] for path in paths]
+            signed = [[key - (1 << 64) if key >> 63 else key for key in row] for row in keys]
+            self._keys[purposes] = torch.tensor(signed, dtype=torch.int64, device=self.step.device)
+        return self._keys[purposes]
 
 
 def philox_bits(keys: Tensor, step: Tensor, rows: int, columns: int) -> Tensor:

@@ -4,9 +4,13 @@ Images are logically (P, B, C, H, W) and lie channels-last in memory where a lay
 (P, B, features). A run's initial weights come from its own stream and from the name of the layer, so they
 are the same whether it trains alone or in company.
 
-Master weights are float32. The precision of a module says how they are used: "float32"; "tf32", the same
-with the shorter products of NVIDIA's tensor cores, inside of `precision_context`; "bf16", where weights are
-rounded at use and activations flow in bfloat16.
+The precision of a module says how it computes: "float32"; "tf32", the same with the shorter products of
+NVIDIA's tensor cores, inside of `precision_context`; "bf16", where activations flow in bfloat16. Weights are
+float32, rounded at use, except for those of dense layers in "bf16", which are rounded copies of what the
+optimiser keeps.
+
+Images are bytes of 0 to 255 or numbers from 0 to 1. On CUDA with Triton, stacks of convolutions of the usual
+shapes go through the kernels behind stacks.py; everything else, and all other devices, through torch's own.
 
 On a CPU the runs go through the convolutions one after another. Forward and backward through the study's
 convolutions, batch 64, milliseconds a run on 2 cores (AMD EPYC, torch 2.13), a loop of separate models in
@@ -31,6 +35,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unweave.errors import UnweaveError, did_you_mean
+from unweave.nn.likelihood import Likelihood, reconstruction_loss
 from unweave.streams import Stream
 
 Activation: TypeAlias = Literal["none", "relu", "leaky_relu", "tanh"]
@@ -38,12 +43,14 @@ Precision: TypeAlias = Literal["float32", "tf32", "bf16"]
 
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 
+EDGE_CHANNELS = 4  # up to that many, an image's channels are few: kernels of their own
+KERNEL_CHANNELS = (16, 32, 64, 128)
 LEAKY_SLOPE = 0.2  # TensorFlow's default, which the published discriminators had; torch's is 0.01
 STRIDE = 2
 
 
 class Layer(nn.Module, ABC):
-    """A layer in each of P runs: `weight` (P, ...) and `bias` (P, outputs), float32."""
+    """A layer in each of P runs: `weight` (P, ...) and `bias` (P, outputs)."""
 
     def __init__(self, weight: Tensor, outputs: int, activation: Activation) -> None:
         super().__init__()
@@ -173,12 +180,6 @@ def conv2d(
     x: Tensor, weight: Tensor, bias: Tensor, padding: int, activation: Activation, precision: Precision
 ) -> Tensor:
     """Convolve (P, B, I, H, W) with (P, O, I, k, k), stride 2; add (P, O); activate."""
-    if _has_kernel(x, weight, padding, activation):
-        from unweave.nn import kernels
-
-        return kernels.conv2d(
-            _rounded_images(precision, x), weight, bias, padding, activation == "relu", precision == "tf32"
-        )
     return _convolved(F.conv2d, x, weight, bias, padding, activation, precision)
 
 
@@ -186,18 +187,18 @@ def conv_transpose2d(
     x: Tensor, weight: Tensor, bias: Tensor, padding: int, activation: Activation, precision: Precision
 ) -> Tensor:
     """Convolve, transposed, (P, B, I, H, W) with (P, I, O, k, k), stride 2; add (P, O); activate."""
-    if _has_kernel(x, weight, padding, activation):
-        from unweave.nn import kernels
-
-        return kernels.conv_transpose2d(
-            _rounded_images(precision, x), weight, bias, padding, activation == "relu", precision == "tf32"
-        )
     return _convolved(F.conv_transpose2d, x, weight, bias, padding, activation, precision)
 
 
 def through(convolutions: nn.ModuleList, x: Tensor) -> Tensor:
     """Images (P, B, C, H, W) through one convolution after another."""
     layers = cast(list[Layer], list(convolutions))
+    if have_kernels(layers, x):
+        from unweave.nn import stacks
+
+        go = stacks.up if isinstance(layers[0], ConvTranspose2d) else stacks.down
+        return go(x, *_for_kernels(layers))
+    x = as_numbers(x)
     if not layers or len(x) == 1 or _runs_together(x):
         for layer in layers:
             x = layer(x)
@@ -213,12 +214,43 @@ def through(convolutions: nn.ModuleList, x: Tensor) -> Tensor:
     return _stacked(results)
 
 
+def through_to_likelihood(
+    convolutions: nn.ModuleList, x: Tensor, images: Tensor, likelihood: Likelihood
+) -> Tensor:
+    """(P,): how well the logits at the end of the convolutions explain the images."""
+    layers = cast(list[Layer], list(convolutions))
+    if have_kernels(layers, x):
+        from unweave.nn import stacks
+
+        return stacks.up_to_likelihood(x, images, likelihood, *_for_kernels(layers))
+    return reconstruction_loss(through(convolutions, x), as_numbers(images), likelihood)
+
+
+def as_numbers(images: Tensor) -> Tensor:
+    """Bytes of 0 to 255 as numbers from 0 to 1; numbers stay as they are."""
+    return images.float() / 255 if images.dtype == torch.uint8 else images
+
+
 def set_precision(module: nn.Module, precision: Precision) -> None:
-    """Set how all layers of a network compute: "float32", "tf32" or "bf16". The weights stay float32."""
+    """Set how all layers of a network compute: "float32", "tf32" or "bf16".
+
+    Parameters of dense layers are replaced by rounded ones in "bf16": optimisers must be given them.
+    """
     _check_precision(precision)
     for part in module.modules():
         if isinstance(part, Layer):
             part.precision = precision
+        if isinstance(part, Linear) and precision == "bf16":
+            part.weight = nn.Parameter(part.weight.detach().bfloat16())
+            part.bias = nn.Parameter(part.bias.detach().bfloat16())
+
+
+def lay_out_for_kernels(module: nn.Module) -> None:
+    """Put the weights of convolutions in memory as the kernels take them; optimisers must be given them."""
+    for part in module.modules():
+        if isinstance(part, Conv2d | ConvTranspose2d):
+            taps_first = part.weight.detach().permute(0, 3, 4, 2, 1).contiguous()
+            part.weight = nn.Parameter(taps_first.permute(0, 4, 3, 1, 2))
 
 
 @contextmanager
@@ -257,7 +289,13 @@ def select_runs(module: nn.Module, index: Sequence[int]) -> None:
         raise UnweaveError(f"The runs to keep must be numbers from 0 to {runs - 1}; got {list(index)}.")
     for part in module.modules():
         for name, parameter in list(part.named_parameters(recurse=False)):
-            setattr(part, name, nn.Parameter(parameter.detach()[list(index)], parameter.requires_grad))
+            kept = chosen(parameter.detach(), torch.as_tensor(list(index), device=parameter.device))
+            setattr(part, name, nn.Parameter(kept, parameter.requires_grad))
+
+
+def chosen(tensor: Tensor, index: Tensor) -> Tensor:
+    """The runs with these numbers, in memory as they were."""
+    return torch.empty_like(tensor[: len(index)]).copy_(tensor[index])
 
 
 def _convolved(
@@ -270,7 +308,7 @@ def _convolved(
     precision: Precision,
 ) -> Tensor:
     """The one place that chooses how a convolution is computed."""
-    x, weight, bias = _rounded(precision, x, weight, bias)
+    x, weight, bias = _rounded(precision, as_numbers(x), weight, bias)
     if _runs_together(x):
         runs, images, channels, height, width = x.shape
         beside = x.transpose(0, 1).reshape(images, runs * channels, height, width)
@@ -286,11 +324,34 @@ def _convolved(
     )
 
 
-def _has_kernel(x: Tensor, weight: Tensor, padding: int, activation: Activation) -> bool:
-    """Whether nn/kernels.py can do it: on CUDA with Triton, the study's kernels, even sizes."""
-    usual = (weight.shape[-1], padding) in ((4, 1), (2, 0)) and activation in ("none", "relu")
-    even = x.shape[-1] % 2 == x.shape[-2] % 2 == 0
-    return x.is_cuda and usual and even and weight.dtype == torch.float32 and has_triton()
+def have_kernels(layers: Sequence[Layer], x: Tensor) -> bool:
+    """Whether the kernels can do a stack: on CUDA with Triton, the study's shapes."""
+    if not layers or not x.is_cuda or not has_triton():
+        return False
+    fits = all(size & (size - 1) == 0 for size in x.shape[-2:])  # powers of two
+    if isinstance(layers[0], ConvTranspose2d):  # these end in the image's logits
+        fits &= layers[-1].weight.shape[2] <= EDGE_CHANNELS
+        activations = [*["relu"] * (len(layers) - 1), "none"]
+    else:
+        fits &= min(x.shape[-2:]) >= 2 ** len(layers)
+        activations = ["relu"] * len(layers)
+    return fits and [layer.activation for layer in layers] == activations and all(map(_has_kernel, layers))
+
+
+def _has_kernel(layer: Layer) -> bool:
+    weight, padding = layer.weight, cast(Conv2d | ConvTranspose2d, layer).padding
+    small, big, kernel = weight.shape[1], weight.shape[2], weight.shape[-1]
+    if big <= EDGE_CHANNELS:
+        usual = (kernel, padding) == (4, 1)
+    else:
+        usual = (kernel, padding) in ((4, 1), (2, 0)) and big in KERNEL_CHANNELS
+    return usual and small in KERNEL_CHANNELS and weight.dtype == torch.float32
+
+
+def _for_kernels(layers: Sequence[Layer]) -> tuple[list[int], str, list[Tensor]]:
+    """Paddings, precision, and parameters layer by layer, weights before biases."""
+    paddings = [cast(Conv2d | ConvTranspose2d, layer).padding for layer in layers]
+    return paddings, layers[0].precision, [p for layer in layers for p in (layer.weight, layer.bias)]
 
 
 @cache
@@ -326,10 +387,6 @@ def _activated(y: Tensor, activation: Activation) -> Tensor:
     if activation == "leaky_relu":
         return F.leaky_relu_(y, LEAKY_SLOPE)
     return torch.tanh_(y) if activation == "tanh" else y
-
-
-def _rounded_images(precision: Precision, x: Tensor) -> Tensor:
-    return x.to(torch.bfloat16) if precision == "bf16" else x.float()
 
 
 def _rounded(precision: Precision, x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:

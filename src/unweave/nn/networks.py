@@ -16,11 +16,22 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
+import torch
 from torch import Tensor, nn
 
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.nn.gaussian import Gaussian
-from unweave.nn.layers import Activation, Conv2d, ConvTranspose2d, Linear, heads, num_runs, through
+from unweave.nn.layers import (
+    Activation,
+    Conv2d,
+    ConvTranspose2d,
+    Linear,
+    heads,
+    num_runs,
+    through,
+    through_to_likelihood,
+)
+from unweave.nn.likelihood import Likelihood
 from unweave.streams import Stream
 
 
@@ -66,7 +77,7 @@ FIRST_CHANNELS = 64  # of the small image that the decoder's convolutions start 
 
 
 class Encoder(nn.Module):
-    """Images (P, B, C, H, W) in [0, 1] -> the posterior of each, N(mean, diag(exp(log_var))), in float32."""
+    """Images (P, B, C, H, W) -> the posterior of each, N(mean, diag(exp(log_var))), in float32."""
 
     def __init__(
         self,
@@ -92,8 +103,7 @@ class Encoder(nn.Module):
         """q(z|x), mean and log_var (P, B, D)."""
         _check_input(self, x, self.shape)
         features = through(self.convolutions, x).permute(0, 1, 3, 4, 2).flatten(2)
-        both = self.heads(self.dense(features)).to(self.heads.weight.dtype)
-        mean, log_var = both.chunk(2, dim=-1)
+        mean, log_var = _full(self.heads(self.dense(features))).chunk(2, dim=-1)
         return Gaussian(mean, log_var)
 
 
@@ -128,9 +138,15 @@ class Decoder(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         """Logits (P, B, C, H, W)."""
+        return _full(through(self.convolutions, self._small_image(z)))
+
+    def reconstruction(self, z: Tensor, images: Tensor, likelihood: Likelihood) -> Tensor:
+        """(P,): what `reconstruction_loss` says of the logits, in one go where that is faster."""
+        return through_to_likelihood(self.convolutions, self._small_image(z), images, likelihood)
+
+    def _small_image(self, z: Tensor) -> Tensor:
         _check_input(self, z, (self.latents,))
-        image = self.to_image(self.dense(z)).unflatten(2, self.first_image).permute(0, 1, 4, 2, 3)
-        return through(self.convolutions, image).to(self.to_image.weight.dtype)
+        return self.to_image(self.dense(z)).unflatten(2, self.first_image).permute(0, 1, 4, 2, 3)
 
 
 class Discriminator(nn.Module):
@@ -181,6 +197,11 @@ def _plan(shape: tuple[int, int, int], latents: int, architecture: str) -> _Plan
             f'multiples of {MULTIPLE}; got {shape[1]} x {shape[2]}. Resize them, or take architecture "mlp".'
         )
     return plan
+
+
+def _full(x: Tensor) -> Tensor:
+    """In float32 at least: losses are not computed in bfloat16."""
+    return x.float() if x.dtype == torch.bfloat16 else x
 
 
 def _check_positive(name: str, number: int) -> None:

@@ -23,6 +23,7 @@ _LABELS = {
     "data": DATA,
     "method": METHODS,
     "score": SCORES,
+    "chooser": SCORES,
     "first": {**SCORES, **DATA},
     "second": {**SCORES, **DATA},
 }

@@ -51,6 +51,9 @@ SCORES = {
     "mean_pairwise_information": "Pairwise MI",
     "mean_pairwise_information (mean)": "Pairwise MI (mean)",
     "mean_pairwise_information (sampled)": "Pairwise MI (sampled)",
+    "udr.lasso": "UDR (lasso)",
+    "udr.spearman": "UDR (Spearman)",
+    "model_centrality": "Centrality",
     "downstream_logistic.efficiency": "LR efficiency",
     "downstream_trees.efficiency": "GBT efficiency",
     **{f"downstream_logistic.test_accuracy_{n}": f"LR {n:,}" for n in (10, 100, 1000, 10_000)},
@@ -69,7 +72,12 @@ UNSUPERVISED = (
         for codes in ("sampled", "mean")
     ),
 )
-_OF_NO_METRIC = ("elbo", "total_correlation", "wasserstein_correlation", "mean_pairwise_information")
+# How well a run agrees with others, which `unweave select` chooses by.
+CHOOSERS = ("udr.lasso", "udr.spearman", "model_centrality")
+_OF_NO_METRIC = (
+    *("elbo", "total_correlation", "wasserstein_correlation", "mean_pairwise_information"),
+    *("udr", "model_centrality"),
+)
 MOST_SCORES = 8  # so many columns are legible
 
 # A smaller value of this method's strength regularises more: c_max is a capacity.

@@ -15,8 +15,20 @@ from pathlib import Path
 from unweave import __version__
 from unweave.errors import UnweaveError
 from unweave.report import interactive
+from unweave.report.chosen_section import choice_by_agreement
 from unweave.report.formats import table_html, write_figure, write_table
-from unweave.report.names import DATA, METHODS, counted, data_sets, label, listed, methods, score_label
+from unweave.report.names import (
+    CHOOSERS,
+    DATA,
+    METHODS,
+    counted,
+    data_sets,
+    label,
+    listed,
+    measured,
+    methods,
+    score_label,
+)
 from unweave.report.published import STUDY_SCORES
 from unweave.report.section import Drawing, Material, Section, Sheet, material
 from unweave.report.sections import SECTIONS, own_beside_published
@@ -108,6 +120,8 @@ def _add_source(page: Page, runs: Material, prefix: str, report: Callable[[int, 
     for i, (name, build) in enumerate(SECTIONS):
         report(i, name)
         _add(page, build(runs), f"{runs.source}: {name}", prefix)
+    if measured(runs.runs, CHOOSERS):
+        _add(page, choice_by_agreement(runs), f"{runs.source}: choice by agreement", prefix)
     _add_charts(page, runs, prefix)
     report(len(SECTIONS), "done")
 

@@ -15,7 +15,7 @@ from unweave.errors import UnweaveError
 from unweave.methods import settings_of
 from unweave.methods.method import Adam, Method, numeric_settings
 from unweave.nn.draws import PopulationDraws
-from unweave.nn.layers import select_runs, set_precision
+from unweave.nn.layers import has_triton, lay_out_for_kernels, select_runs, set_precision
 from unweave.nn.networks import Decoder, Encoder
 from unweave.spec import RunSpec
 from unweave.streams import Stream
@@ -59,10 +59,17 @@ class Population:
         self.draws = PopulationDraws(streams, self.step)
         self.encoder = Encoder(streams, shape, spec.latents, spec.architecture).to(device)
         self.decoder = Decoder(streams, shape, spec.latents, spec.architecture).to(device)
+        if device.type == "cuda" and has_triton():
+            lay_out_for_kernels(self.encoder)
+            lay_out_for_kernels(self.decoder)
         self.adam = PopulationAdam(self.parameters(), Adam())
         self.groups = self._make_groups()
         for module in self.modules().values():
             set_precision(module, spec.precision)
+        self.adam.attach(self.parameters())
+        for group in self.groups:
+            for name, module in group.networks.items():
+                group.adams[name].attach(list(module.parameters()))
         self._tabulate()
 
     def __len__(self) -> int:
@@ -81,7 +88,7 @@ class Population:
 
     def run_state(self, run: int) -> dict[str, Tensor]:
         """Weights and moments of one run: all that is needed, with the step, to go on with it."""
-        return {name: tensor[at].detach() for name, tensor, at in self._tensors_of(run)}
+        return {name: tensor[at].detach().contiguous() for name, tensor, at in self._tensors_of(run)}
 
     @torch.no_grad()
     def load_run_state(self, run: int, state: dict[str, Tensor]) -> None:
@@ -94,14 +101,15 @@ class Population:
             raise UnweaveError(f'the state does not fit the run\'s networks, first at "{odd}".')
         for name, tensor, at in tensors:
             tensor[at] = state[name].to(tensor.device)
+        for adam in (self.adam, *(adam for group in self.groups for adam in group.adams.values())):
+            adam.round()
 
     def select(self, keep: Sequence[int]) -> None:
         """Go on with some of the runs only."""
         chosen = torch.as_tensor(list(keep), device=self.device)
         select_runs(self.encoder, keep)
         select_runs(self.decoder, keep)
-        self.adam.select(chosen)
-        self.adam.parameters = list(self.parameters())
+        self.adam.select(chosen, self.parameters())
         groups = []
         for group in self.groups:
             kept = [run - group.first for run in keep if group.first <= run < group.last]
@@ -109,8 +117,7 @@ class Population:
                 within = torch.as_tensor(kept, device=self.device)
                 for name, module in group.networks.items():
                     select_runs(module, kept)
-                    group.adams[name].select(within)
-                    group.adams[name].parameters = list(module.parameters())
+                    group.adams[name].select(within, list(module.parameters()))
                 groups.append(group)
         self.specs = [self.specs[run] for run in keep]
         self.draws = PopulationDraws([Stream.of(spec.seed) for spec in self.specs], self.step)
@@ -149,27 +156,24 @@ class Population:
         """(name, tensor of the population, place in it) of all that belongs to a run."""
         found: list[tuple[str, Tensor, int]] = []
 
-        def add(
-            prefix: str, module: nn.Module, adam_first: list[Tensor], adam_second: list[Tensor], at: int
-        ) -> None:
+        def add(prefix: str, module: nn.Module, adam: PopulationAdam, part: slice, at: int) -> None:
             names = [name for name, _ in module.named_parameters()]
             for kind, tensors in (
-                ("weights", list(module.parameters())),
-                ("first_moment", adam_first),
-                ("second_moment", adam_second),
+                ("weights", adam.masters),
+                ("first_moment", adam.first),
+                ("second_moment", adam.second),
             ):
                 found.extend(
                     (f"{kind}.{prefix}.{name}", tensor, at)
-                    for name, tensor in zip(names, tensors, strict=True)
+                    for name, tensor in zip(names, tensors[part], strict=True)
                 )
 
         count = len(list(self.encoder.parameters()))
-        add("encoder", self.encoder, self.adam.first[:count], self.adam.second[:count], run)
-        add("decoder", self.decoder, self.adam.first[count:], self.adam.second[count:], run)
+        add("encoder", self.encoder, self.adam, slice(None, count), run)
+        add("decoder", self.decoder, self.adam, slice(count, None), run)
         group = next(group for group in self.groups if group.first <= run < group.last)
         for name, module in group.networks.items():
-            adam = group.adams[name]
-            add(name, module, adam.first, adam.second, run - group.first)
+            add(name, module, group.adams[name], slice(None), run - group.first)
         return found
 
 

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from unweave.methods.method import AUTOENCODER, Losses, Pass
 from unweave.nn.layers import precision_context
-from unweave.nn.likelihood import reconstruction_loss
 from unweave.nn.schedule import scale
 from unweave.training.adam import PopulationAdam, clip
 from unweave.training.batches import Batches
@@ -131,7 +130,7 @@ class Update:
         posterior = population.encoder(images[0])
         noise = population.draws.normal(NOISE, spec.batch, spec.latents)
         sample = posterior.sample(noise * population.spread)
-        reconstruction = reconstruction_loss(population.decoder(sample), images[0], spec.likelihood)
+        reconstruction = population.decoder.reconstruction(sample, images[0], spec.likelihood)
         found, other = [], iter(images[1:])
         for group in population.groups:
             draws = population.draws.of_runs(group.first, group.last)
@@ -161,9 +160,8 @@ class Update:
     def _add_terms(self, losses: list[Losses]) -> None:
         if not self.terms:
             self.terms = [{name: torch.zeros_like(t) for name, t in loss.terms.items()} for loss in losses]
-        for totals, loss in zip(self.terms, losses, strict=True):
-            for name, term in loss.terms.items():
-                totals[name] += term.detach()
+        totals = [total for group in self.terms for total in group.values()]
+        torch._foreach_add_(totals, [term.detach() for loss in losses for term in loss.terms.values()])
 
 
 def _other_players(

@@ -1,0 +1,77 @@
+"""The adversarial autoencoder [1]: the encoder makes its codes look like draws from the prior.
+
+[1] Makhzani, Shlens, Jaitly, Goodfellow, Frey: Adversarial autoencoders, 2015.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Literal, TypeAlias
+
+from unweave.methods.method import AUTOENCODER, Adam, Losses, Method, Pass, Player, Setting
+from unweave.nn.divergences import judge
+from unweave.nn.networks import Discriminator
+
+Posterior: TypeAlias = Literal["deterministic", "gaussian"]
+
+DISCRIMINATOR = "discriminator"
+
+
+@dataclass(frozen=True)
+class AAE(Method):
+    """rec - adversarial_weight mean log(1 - D(z)); [1], section 2, without labels or clusters.
+
+    D(z) is the probability that z is a code and not a draw from the prior N(0, I). The discriminator
+    minimises -(mean log D(z) + mean log(1 - D(y))) / 2 over codes z and as many draws y. The encoder fools
+    it in the form that does not saturate: its gradient stays where the discriminator is sure.
+
+    `posterior` deterministic: z = mean of q(z|x), and its log_var is never trained. gaussian: z is drawn from
+    q(z|x), whose noise only the two losses restrict.
+
+    Differs from [1]: there encoder and decoder make a step for rec, then the discriminator, then the encoder
+    once more to fool it, each by its own stochastic gradient descent. Here all move at once, from one forward
+    pass, by Adam; adversarial_weight, which the paper does not have, stands for the ratio of the two rates.
+    The discriminator has leaky ReLU. The paper's third posterior, a network with noise among its inputs, is
+    not here.
+    """
+
+    adversarial_weight: Setting = 10.0
+    posterior: Posterior = "deterministic"
+
+    name: ClassVar[str] = "aae"
+    strength: ClassVar[str | None] = "adversarial_weight"
+    citation: ClassVar[str] = """@article{makhzani2015adversarial,
+  author = {Alireza Makhzani and Jonathon Shlens and Navdeep Jaitly and Ian Goodfellow and Brendan Frey},
+  title = {Adversarial Autoencoders},
+  journal = {arXiv preprint arXiv:1511.05644},
+  year = {2015}
+}"""
+    players: ClassVar[tuple[Player, ...]] = (
+        Player(
+            DISCRIMINATOR,
+            partial(Discriminator, width=1000, depth=2),
+            Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8),
+        ),
+    )
+    stochastic: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "stochastic", self.posterior == "gaussian")  # of this one alone
+
+    def loss(self, forward: Pass) -> Losses:
+        """The objectives of the autoencoder and of the discriminator."""
+        codes = forward.sample
+        prior = forward.draws.normal("prior", *codes.shape[-2:])
+        verdict = judge(forward.networks[DISCRIMINATOR], codes, prior)
+        players = {
+            AUTOENCODER: forward.reconstruction + self.adversarial_weight * verdict.exposure,
+            DISCRIMINATOR: verdict.loss,
+        }
+        terms = {
+            "reconstruction": forward.reconstruction,
+            "adversarial": verdict.exposure,
+            "discriminator_accuracy": verdict.accuracy,
+        }
+        return Losses(players, terms)

@@ -1,0 +1,272 @@
+"""Triton kernels of the population's convolutions of stride 2, for CUDA, between layers of many channels.
+
+Images lie channels-last, (P, B, H, W, C), weights (P, k, k, channels of the big image, channels of the
+small one). Three matrix products serve forward and backward passes of convolutions and transposed ones:
+
+    correlate         small[y, x] = sum over taps of big[2 y + ky - padding, 2 x + kx - padding] w[ky, kx]
+    spread            big[2 y + ky - padding, ...] += small[y, x] w[ky, kx]^T  (the transpose of correlate)
+    weight_gradient   w[ky, kx] = sum over positions of big[2 y + ky - padding, ...]^T small[y, x]
+
+A convolution is correlate, its gradients are spread and weight_gradient; a transposed convolution is spread,
+its gradients are correlate and weight_gradient. The patches that a matrix product needs are never written
+to memory: each program gathers its own. What is done to each number of a result is done before it leaves the
+chip: bias and ReLU forward; backward the mask of the ReLU before, and the sums that are its bias's gradient.
+Layers with one to four channels at the image's end are in edge_kernels.py.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+
+@triton.jit
+def _within(start, LENGTH: tl.constexpr, BLOCK: tl.constexpr):
+    # Told that it is a multiple of the block's length, the compiler loads 16 bytes at a time, not 2.
+    return tl.multiple_of(start % LENGTH, BLOCK)
+
+
+@triton.jit
+def _finished(
+    total, bias, mask, n, at, here,
+    FORWARD: tl.constexpr, MASKED: tl.constexpr, CHANNELS: tl.constexpr,
+):  # fmt: skip
+    # What is left to do on a tile of products. Columns n are channels, again and again.
+    if FORWARD:
+        total = tl.maximum(total + tl.load(bias + n % CHANNELS)[None, :], 0.0)
+    if MASKED:
+        total = tl.where(tl.load(mask + at, here, 0.0) > 0, total, 0.0)
+    return total
+
+
+@triton.jit
+def _correlate_kernel(
+    big, w, bias, mask, out, sums, images,
+    HEIGHT: tl.constexpr, WIDTH: tl.constexpr, BIG: tl.constexpr, SMALL: tl.constexpr,
+    KERNEL: tl.constexpr, PADDING: tl.constexpr,
+    FORWARD: tl.constexpr, MASKED: tl.constexpr, PRECISION: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    run = tl.program_id(1).to(tl.int64)
+    SMALL_H: tl.constexpr = HEIGHT // 2
+    SMALL_W: tl.constexpr = WIDTH // 2
+    positions = images * SMALL_H * SMALL_W
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    image, y, x = m // (SMALL_H * SMALL_W), (m // SMALL_W) % SMALL_H, m % SMALL_W
+    n = tl.program_id(2) * BN + tl.arange(0, BN)
+    big += run * images * HEIGHT * WIDTH * BIG
+    w += run * KERNEL * KERNEL * BIG * SMALL
+    corner = (image * HEIGHT + 2 * y - PADDING) * WIDTH + 2 * x - PADDING
+    total = tl.zeros((BM, BN), tl.float32)
+    # The pixels under a row of the kernel are neighbours in memory: BK numbers of them at a time.
+    for k0 in range(0, KERNEL * KERNEL * BIG, BK):
+        ky, j = k0 // (KERNEL * BIG), _within(k0, KERNEL * BIG, BK) + tl.arange(0, BK)
+        row, column = 2 * y - PADDING + ky, 2 * x[:, None] - PADDING + (j // BIG)[None, :]
+        inside = ((row >= 0) & (row < HEIGHT) & (m < positions))[:, None] & (column >= 0) & (column < WIDTH)
+        patches = tl.load(big + ((corner + ky * WIDTH) * BIG)[:, None] + j[None, :], inside, 0.0)
+        weights = tl.load(w + (k0 + tl.arange(0, BK))[:, None] * SMALL + n[None, :])
+        total = tl.dot(patches, weights, total, input_precision=PRECISION)
+    at, here = m[:, None] * SMALL + n[None, :], (m < positions)[:, None] & (n < SMALL)[None, :]
+    total = _finished(
+        total, bias + run * SMALL, mask + run * positions * SMALL, n, at, here, FORWARD, MASKED, SMALL
+    )
+    if MASKED:
+        part = run * tl.num_programs(0) + tl.program_id(0)
+        tl.store(sums + part * SMALL + n, tl.sum(total, axis=0))
+    tl.store(out + run * positions * SMALL + at, total, here)
+
+
+@triton.jit
+def _spread_kernel(
+    small, w, bias, mask, out, sums, images,
+    HEIGHT: tl.constexpr, WIDTH: tl.constexpr, BIG: tl.constexpr, SMALL: tl.constexpr,
+    KERNEL: tl.constexpr, PADDING: tl.constexpr,
+    FORWARD: tl.constexpr, MASKED: tl.constexpr, PRECISION: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    # HEIGHT, WIDTH are those of the small images. A program makes even or odd rows of the big image. Its
+    # columns n are the channels of two neighbouring pixels, an even and an odd one, as they lie in memory.
+    run = tl.program_id(1).to(tl.int64)
+    odd_row = tl.program_id(2) % 2
+    positions = images * HEIGHT * WIDTH
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    image, y, x = m // (HEIGHT * WIDTH), (m // WIDTH) % HEIGHT, m % WIDTH
+    n = tl.program_id(2) // 2 * BN + tl.arange(0, BN)
+    odd_column, channel = n // BIG, n % BIG
+    small += run * positions * SMALL
+    w += run * KERNEL * KERNEL * BIG * SMALL
+    ROWS: tl.constexpr = KERNEL // 2
+    COLUMNS: tl.constexpr = KERNEL - 1  # neighbours that the two pixels see: three for a kernel of 4, or one
+    total = tl.zeros((BM, BN), tl.float32)
+    for k0 in range(0, ROWS * COLUMNS * SMALL, BK):
+        neighbour, k = k0 // SMALL, _within(k0, SMALL, BK) + tl.arange(0, BK)
+        dy, dx = neighbour // COLUMNS + PADDING * (odd_row - 1), neighbour % COLUMNS - PADDING
+        ky, kx = odd_row + PADDING - 2 * dy, odd_column + PADDING - 2 * dx
+        row, column = y + dy, x + dx
+        inside = (row >= 0) & (row < HEIGHT) & (column >= 0) & (column < WIDTH) & (m < positions)
+        values = tl.load(small + ((m + dy * WIDTH + dx) * SMALL)[:, None] + k[None, :], inside[:, None], 0.0)
+        known = (kx >= 0) & (kx < KERNEL)
+        weights = tl.load(
+            w + (((ky * KERNEL + kx) * BIG + channel) * SMALL)[None, :] + k[:, None], known[None, :], 0.0
+        )
+        total = tl.dot(values, weights, total, input_precision=PRECISION)
+    pixel = (image * 2 * HEIGHT + 2 * y + odd_row) * 2 * WIDTH + 2 * x
+    at, here = pixel[:, None] * BIG + n[None, :], (m < positions)[:, None] & (n < 2 * BIG)[None, :]
+    total = _finished(
+        total, bias + run * BIG, mask + run * 4 * positions * BIG, n, at, here, FORWARD, MASKED, BIG
+    )
+    if MASKED:
+        part = (run * tl.num_programs(0) + tl.program_id(0)) * 2 + odd_row
+        tl.store(sums + part * 2 * BIG + n, tl.sum(total, axis=0))
+    tl.store(out + run * 4 * positions * BIG + at, total, here)
+
+
+@triton.jit
+def _weight_gradient_kernel(
+    big, small, out, images, positions_each,
+    HEIGHT: tl.constexpr, WIDTH: tl.constexpr, BIG: tl.constexpr, SMALL: tl.constexpr,
+    KERNEL: tl.constexpr, PADDING: tl.constexpr,
+    PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    # HEIGHT, WIDTH are those of the big images. Program (tile, split, run) sums over the positions
+    # split * positions_each ...; the splits are added up afterwards, in a fixed order.
+    run = tl.program_id(2).to(tl.int64)
+    SMALL_H: tl.constexpr = HEIGHT // 2
+    SMALL_W: tl.constexpr = WIDTH // 2
+    positions = images * SMALL_H * SMALL_W
+    COLUMNS: tl.constexpr = (SMALL + BN - 1) // BN
+    m0 = tl.program_id(0) // COLUMNS * BM
+    ky, j = m0 // (KERNEL * BIG), _within(m0, KERNEL * BIG, BM) + tl.arange(0, BM)
+    n = tl.program_id(0) % COLUMNS * BN + tl.arange(0, BN)
+    big += run * images * HEIGHT * WIDTH * BIG
+    small += run * positions * SMALL
+    total = tl.zeros((BM, BN), tl.float32)
+    first = tl.program_id(1) * positions_each
+    for start in range(first, first + positions_each, BK):
+        r = start + tl.arange(0, BK)
+        image, y, x = r // (SMALL_H * SMALL_W), (r // SMALL_W) % SMALL_H, r % SMALL_W
+        row, column = 2 * y - PADDING + ky, 2 * x[:, None] - PADDING + (j // BIG)[None, :]
+        inside = ((row >= 0) & (row < HEIGHT) & (r < positions))[:, None] & (column >= 0) & (column < WIDTH)
+        corner = (image * HEIGHT + row) * WIDTH + 2 * x - PADDING
+        patches = tl.load(big + (corner * BIG)[:, None] + j[None, :], inside, 0.0)
+        values = tl.load(small + r[:, None] * SMALL + n[None, :], (r < positions)[:, None], 0.0)
+        total = tl.dot(tl.trans(patches), values, total, input_precision=PRECISION)
+    out += (run * tl.num_programs(1) + tl.program_id(1)) * KERNEL * KERNEL * BIG * SMALL
+    tl.store(out + (m0 + tl.arange(0, BM))[:, None] * SMALL + n[None, :], total)
+
+
+@triton.jit
+def _sum_kernel(parts, out, count, numbers, BM: tl.constexpr, BN: tl.constexpr):
+    run = tl.program_id(1).to(tl.int64)
+    n = tl.program_id(0) * BN + tl.arange(0, BN)
+    parts += run * count * numbers
+    total = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, count, BM):
+        m = start + tl.arange(0, BM)
+        total += tl.load(
+            parts + m[:, None] * numbers + n[None, :], (m < count)[:, None] & (n < numbers)[None, :], 0.0
+        )
+    tl.store(out + run * numbers + n, tl.sum(total, axis=0), n < numbers)
+
+
+# Sizes of tiles and numbers of programs that were fastest on an H200, P = 64, bfloat16.
+ROWS, DEPTH, PROGRAMS = 128, 64, 1056
+
+
+def correlate(
+    big: Tensor,
+    w: Tensor,
+    padding: int,
+    precision: str,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """(P, B, H, W, big) -> (P, B, H/2, W/2, small).
+
+    With a bias (P, small), its ReLU; with a mask, 0 where that is 0, and the sums (P, small) over the rest.
+    """
+    runs, images, height, width, channels = big.shape
+    kernel, outputs = w.shape[1], w.shape[4]
+    out = big.new_empty(runs, images, height // 2, width // 2, outputs)
+    rows = images * (height // 2) * (width // 2)
+    columns, depth = min(64, outputs), min(64, kernel * channels)
+    grid = (triton.cdiv(rows, ROWS), runs, triton.cdiv(outputs, columns))
+    sums = None if mask is None else torch.empty(runs, grid[0], outputs, device=big.device)
+    _correlate_kernel[grid](
+        big, w, _or(bias, w), _or(mask, w), out, _or(sums, w), images, height, width,
+        channels, outputs, kernel, padding, bias is not None, mask is not None, precision,
+        ROWS, columns, depth, num_warps=4, num_stages=3,
+    )  # fmt: skip
+    return out, None if sums is None else summed(sums)
+
+
+def spread(
+    small: Tensor,
+    w: Tensor,
+    padding: int,
+    precision: str,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """(P, B, H, W, small) -> (P, B, 2H, 2W, big).
+
+    With a bias (P, big), its ReLU; with a mask, 0 where that is 0, and the sums (P, big) over the rest.
+    """
+    runs, images, height, width, channels = small.shape
+    kernel, outputs = w.shape[1], w.shape[3]
+    out = small.new_empty(runs, images, 2 * height, 2 * width, outputs)
+    rows = images * height * width
+    columns, depth = min(128, 2 * outputs), min(64, channels)
+    grid = (triton.cdiv(rows, ROWS), runs, 2 * triton.cdiv(2 * outputs, columns))
+    sums = None if mask is None else torch.empty(runs, grid[0] * 4, outputs, device=small.device)
+    _spread_kernel[grid](
+        small, w, _or(bias, w), _or(mask, w), out, _or(sums, w), images, height, width,
+        outputs, channels, kernel, padding, bias is not None, mask is not None, precision,
+        ROWS, columns, depth, num_warps=4, num_stages=3,
+    )  # fmt: skip
+    return out, None if sums is None else summed(sums)
+
+
+def weight_gradient(
+    big: Tensor,
+    small: Tensor,
+    kernel: int,
+    padding: int,
+    precision: str,
+) -> Tensor:
+    """(P, k, k, channels of big, channels of small), float32."""
+    runs, images, height, width, channels = big.shape
+    outputs = small.shape[4]
+    positions = images * (height // 2) * (width // 2)
+    rows, columns = min(128, kernel * channels), min(64, outputs)
+    pieces = kernel * kernel * channels // rows * triton.cdiv(outputs, columns)
+    # Enough programs for the whole chip, each long enough to be worth its start.
+    splits = max(1, min(positions // 512, triton.cdiv(PROGRAMS, runs * pieces)))
+    each = triton.cdiv(triton.cdiv(positions, splits), DEPTH) * DEPTH
+    splits = triton.cdiv(positions, each)
+    out = torch.empty(runs, splits, kernel, kernel, channels, outputs, device=big.device)
+    _weight_gradient_kernel[(pieces, splits, runs)](
+        big, small, out, images, each, height, width, channels, outputs, kernel, padding, precision,
+        rows, columns, DEPTH, num_warps=4, num_stages=4,
+    )  # fmt: skip
+    return summed(out)
+
+
+def summed(parts: Tensor) -> Tensor:
+    """(P, parts, ...) -> (P, ...): the sum of what programs have each made a part of, in a fixed order."""
+    runs, count = parts.shape[:2]
+    if count == 1:
+        return parts[:, 0]
+    out = torch.empty(runs, *parts.shape[2:], device=parts.device)
+    numbers = out[0].numel()
+    columns = min(1024, int(triton.next_power_of_2(numbers)))
+    rows = max(1, min(2048 // columns, int(triton.next_power_of_2(count))))
+    _sum_kernel[(triton.cdiv(numbers, columns), runs)](parts, out, count, numbers, rows, columns)
+    return out
+
+
+def _or(tensor: Tensor | None, instead: Tensor) -> Tensor:
+    """A kernel's argument that is not used must still be a tensor."""
+    return instead if tensor is None else tensor

@@ -1,0 +1,124 @@
+"""Batches of images drawn on a device: rows of a table, painted. Bytes, as `GroundTruth.observe` gives them.
+
+On CUDA a Triton kernel does it in one launch. Here are the same images by plain operations of torch.
+A paint's u is an odd multiple of 2^-24, so with n = 2^24 u whole numbers take the place of float64:
+
+    colour   floor((1 + u) / 2 x + 1/2)      = (x + (n x >> 24) + 1) >> 1
+    scream   floor((p + 255 u) / 2 + 1/2)    = (p + (255 n >> 24) + 1) >> 1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+from unweave.nn.draws import PopulationDraws
+from unweave.nn.layers import has_triton
+
+Paint: TypeAlias = Literal["none", "colour", "noise", "scream"]
+
+# The streams that a paint draws from.
+PAINT_STREAMS: dict[Paint, tuple[str, ...]] = {
+    "none": (),
+    "colour": ("colour",),
+    "noise": ("noise",),
+    "scream": ("offset", "shift"),
+}
+PAINTED_CHANNELS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class ImageTable:
+    """Images on a device, and how rows of them are drawn and painted.
+
+    A row's number is the sum over all streams and columns of stride times a whole number below size. Columns
+    that count for nothing have size 0; there are a multiple of four, as many as Philox makes at once.
+    """
+
+    images: Tensor  # (n, c, h, w) bytes, or (n, c h w / 8) packed bits, the first pixel in the highest
+    shape: tuple[int, int, int]  # (c, h, w) of an image in the table
+    streams: tuple[tuple[str, ...], ...]  # children of a batch's stream
+    sizes: Tensor  # (streams, columns) int64
+    strides: Tensor  # (streams, columns) int64
+    paint: Paint = "none"
+    picture: Tensor | None = None  # (H, W, 3) bytes, behind the sprites of scream
+
+    @property
+    def packed(self) -> bool:
+        """Whether the table holds bits."""
+        return self.images.ndim == 2
+
+    @property
+    def channels(self) -> int:
+        """Of the painted images."""
+        return self.shape[0] if self.paint == "none" else PAINTED_CHANNELS
+
+    def purposes(self, purpose: str) -> tuple[tuple[str, ...], ...]:
+        """The streams of a batch: those of the rows, then those of the paint."""
+        path = tuple(purpose.split("/"))
+        rows = [(*path, *stream) for stream in self.streams]
+        return *rows, *((*path, "observe", name) for name in PAINT_STREAMS[self.paint])
+
+
+def draw_images(table: ImageTable, draws: PopulationDraws, purpose: str, size: int) -> Tensor:
+    """(P, size, c, h, w) uint8 images of 0 to 255, channels-last in memory, for the step of the draws."""
+    if table.images.is_cuda and has_triton() and _has_kernel(table):
+        from unweave.nn.image_kernels import draw_pixels
+
+        keys = draws.key_table(table.purposes(purpose))
+        pixels = draw_pixels(table, keys, draws.step, size)
+    else:
+        pixels = plain_pixels(table, draws, purpose, size).contiguous()
+    return pixels.permute(0, 1, 4, 2, 3)
+
+
+def plain_pixels(table: ImageTable, draws: PopulationDraws, purpose: str, size: int) -> Tensor:
+    """(P, size, h, w, c) uint8 images, by operations that every device has."""
+    streams = table.purposes(purpose)
+    sizes, strides = table.sizes, table.strides
+    bits = torch.stack([draws.bits(stream, size, sizes.shape[1]) for stream in streams[: len(sizes)]], dim=2)
+    images = _looked_up(table, ((bits * sizes >> 32) * strides).sum(dim=(2, 3)))
+    paint_streams = streams[len(sizes) :]
+    if table.paint == "colour":
+        return _tinted(images, draws.bits(paint_streams[0], size, 3))
+    if table.paint == "noise":
+        height, width = table.shape[1:]
+        noise = draws.bytes(paint_streams[0], size, 3 * height * width)
+        noise = noise.view(*noise.shape[:2], 3, height, width).permute(0, 1, 3, 4, 2)
+        return images + torch.minimum(noise, 255 - images)
+    if table.picture is not None:
+        offsets, shifts = draws.bits(paint_streams[0], size, 2), draws.bits(paint_streams[1], size, 3)
+        return _put_before(images, table.picture, offsets, shifts)
+    return images
+
+
+def _has_kernel(table: ImageTable) -> bool:
+    # Sixteen bytes of noise come at once, and must be of one channel.
+    return table.paint != "noise" or table.shape[1] * table.shape[2] % 16 == 0
+
+
+def _looked_up(table: ImageTable, index: Tensor) -> Tensor:
+    """(P, B) rows -> (P, B, h, w, c)."""
+    rows = table.images[index]
+    if table.packed:
+        shifts = torch.arange(7, -1, -1, device=rows.device)
+        rows = (rows.unsqueeze(-1) >> shifts & 1).to(torch.uint8) * 255
+    return rows.view(*index.shape, *table.shape).permute(0, 1, 3, 4, 2)
+
+
+def _tinted(images: Tensor, bits: Tensor) -> Tensor:
+    share = (bits >> 8 | 1)[:, :, None, None] * images >> 24
+    return (images + share + 1 >> 1).to(torch.uint8)
+
+
+def _put_before(images: Tensor, picture: Tensor, offsets: Tensor, shifts: Tensor) -> Tensor:
+    (tall, wide), (height, width) = picture.shape[:2], images.shape[2:4]
+    top, left = offsets[..., 0] * (tall - height) >> 32, offsets[..., 1] * (wide - width) >> 32
+    y = top[..., None, None] + torch.arange(height, device=picture.device)[:, None]
+    x = left[..., None, None] + torch.arange(width, device=picture.device)
+    share = 255 * (shifts >> 8 | 1)[:, :, None, None] >> 24
+    behind = picture[y, x] + share + 1 >> 1
+    return torch.where(images > 127, 255 - behind, behind).to(torch.uint8)

@@ -1,0 +1,163 @@
+"""Which runs there are to choose from: the finished ones of a study, or of a folder of runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from unweave.errors import UnweaveError, did_you_mean
+from unweave.evaluation.kept import kept_scores
+from unweave.evaluation.scores import Scores
+from unweave.methods import settings_of
+from unweave.results import COLUMNS, TEXT_COLUMNS, setting_text
+from unweave.spec import RunSpec
+from unweave.store import RunFolder
+from unweave.study.folder import StudyFolder
+
+# One score of a run: representation, name, protocol and value.
+Row = tuple[str, str, str, float]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A finished run."""
+
+    folder: RunFolder
+    spec: RunSpec
+
+    @cached_property
+    def id(self) -> str:
+        """The id of the run."""
+        return self.spec.id
+
+    @property
+    def setting(self) -> RunSpec:
+        """Everything about the run but its seed."""
+        return dataclasses.replace(self.spec, seed=0)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Finished runs of one data set, and sentences on those that are left out.
+
+    `effort` is what their supervised scores were measured with: points to train and to test on, and seed.
+    """
+
+    path: Path
+    runs: tuple[Candidate, ...]
+    effort: tuple[tuple[int, int], int | None] | None = None
+    notes: tuple[str, ...] = ()
+
+    def scores(self) -> pd.DataFrame:
+        """The scores that are kept in the runs' folders, as a table of results; it may be empty."""
+        kept = {run.id: kept_scores(run.folder) for run in self.runs}
+        effort = self.effort or _most_common_effort(kept.values())
+        rows: dict[str, list[Row]] = {}
+        for run, records in kept.items():
+            found = [s for r in records if (r.asked, r.seed) == effort for s in r.scores]
+            unique = {(s.representation, s.name): s for s in found}
+            rows[run] = [(s.representation, s.name, s.protocol, s.value) for s in unique.values()]
+        return self.table(rows)
+
+    def table(self, rows: Mapping[str, Sequence[Row]]) -> pd.DataFrame:
+        """Scores of runs, by the ids of the runs, as a table of results."""
+        cells = [(*_described(run), *row) for run in self.runs for row in rows.get(run.id, ())]
+        frame = pd.DataFrame(cells, columns=list(COLUMNS))
+        return frame.astype(dict.fromkeys(TEXT_COLUMNS, "category"))
+
+
+def candidates_in(path: str | Path, data: str | None = None) -> Candidates:
+    """The finished runs of a study or of a folder of runs; those on `data`, where there are several sets."""
+    path = Path(path).expanduser()
+    if (path / "study.json").exists():
+        study = StudyFolder(path)
+        folders = {study.run_folder(run): spec for run, spec in study.runs.items()}
+        runs, left_out = _finished(folders)
+        return _of_one_data_set(Candidates(path, runs, (study.spec.points, study.spec.seed), left_out), data)
+    if not path.is_dir():
+        raise UnweaveError(f"there is no folder {path}. Name the folder of a study, or a folder of runs.")
+    found = [RunFolder(spec.parent) for spec in sorted(path.glob("*/spec.json"))]
+    if not found:
+        raise UnweaveError(
+            f"{path} is not the folder of a study, for it has no study.json, and there is no run in it."
+        )
+    runs, left_out = _finished({folder: folder.spec for folder in found})
+    return _of_one_data_set(Candidates(path, runs, None, left_out), data)
+
+
+def _finished(folders: Mapping[RunFolder, RunSpec]) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
+    """Those that can be used, each once, and what is the matter with the others."""
+    found: dict[str, Candidate] = {}
+    lacks: Counter[str] = Counter()
+    for folder, spec in folders.items():
+        if trouble := _trouble(folder):
+            lacks[trouble] += 1
+        else:
+            run = Candidate(folder, spec)
+            found.setdefault(run.id, run)
+    notes = tuple(f"Left out, {why}: {count:,} of {len(folders):,} runs." for why, count in lacks.items())
+    return tuple(found.values()), notes
+
+
+def _trouble(folder: RunFolder) -> str:
+    if not (folder.path / "result.json").exists():
+        return "not finished"
+    result = folder.result
+    if result is None:
+        return "without trained weights (weights.safetensors)"
+    return "" if result["outcome"] == "finished" else str(result["outcome"])
+
+
+def _of_one_data_set(found: Candidates, data: str | None) -> Candidates:
+    if not found.runs:
+        raise UnweaveError(
+            f"no run in {found.path} can be chosen: {' '.join(found.notes)} Train them first, with unweave "
+            f"study run {found.path} if it is a study."
+        )
+    names = list(dict.fromkeys(run.spec.data for run in found.runs))
+    if data is not None and data not in names:
+        raise UnweaveError(f'{found.path} has no finished run on "{data}". {did_you_mean(data, names)}')
+    if data is None and len(names) > 1:
+        raise UnweaveError(
+            f"runs are compared by their codes of the same images, and those in {found.path} were trained on "
+            f"{len(names)} data sets, {', '.join(names)}. Choose one: --data {names[0]}."
+        )
+    runs = tuple(run for run in found.runs if run.spec.data == (data or names[0]))
+    _check_origins(runs)
+    return dataclasses.replace(found, runs=runs)
+
+
+def _check_origins(runs: Iterable[Candidate]) -> None:
+    """See that data sets of one name are one data set."""
+    first: tuple[Candidate, tuple[Any, ...]] | None = None
+    for run in runs:
+        origin = run.folder.origin
+        here = tuple(str(origin.get(name)) for name in ("data_source", "data_drawn", "image_shape"))
+        if first is None:
+            first = run, here
+        elif here != first[1]:
+            raise UnweaveError(
+                f'two runs were trained on different data of the name "{run.spec.data}": {run.folder.path} '
+                f"on {', '.join(here)}, {first[0].folder.path} on {', '.join(first[1])}. Keep them in two "
+                "folders."
+            )
+
+
+def _most_common_effort(kept: Iterable[Sequence[Scores]]) -> tuple[tuple[int, int], int | None] | None:
+    efforts = Counter((record.asked, record.seed) for records in kept for record in records)
+    return max(efforts, key=efforts.__getitem__, default=None)
+
+
+def _described(run: Candidate) -> tuple[str, str, str, str, str, float, int]:
+    """The columns of a table of results that say which run it is."""
+    spec, settings = run.spec, settings_of(run.spec.method)
+    strength = settings.get(spec.method.strength or "")
+    number = float("nan") if strength is None else float(strength)
+    return "own", run.id, spec.data, spec.method.name, setting_text(settings), number, spec.seed

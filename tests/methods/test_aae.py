@@ -1,0 +1,124 @@
+"""The adversarial autoencoder: its two losses from known logits, and its two posteriors."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from unweave.methods import AAE
+from unweave.methods.aae import DISCRIMINATOR, Posterior
+from unweave.methods.method import AUTOENCODER, Adam, Pass
+from unweave.nn.gaussian import Gaussian
+from unweave.streams import Stream
+
+CODES = torch.tensor([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]], dtype=torch.float64)
+PRIOR = torch.tensor([[0.1, -0.2], [0.3, 0.4], [-1.0, 2.0]], dtype=torch.float64)
+
+
+class Prior:
+    """Draws from the prior that are known; nothing else may be drawn."""
+
+    def normal(self, purpose: str, rows: int, columns: int) -> Tensor:
+        assert (purpose, rows, columns) == ("prior", 3, 2)
+        return PRIOR
+
+    def permutations(self, _purpose: str, _rows: int, _length: int) -> Tensor:
+        raise AssertionError("the loss draws from the prior only")
+
+
+class Recorder(nn.Module):
+    """A discriminator that keeps what it is shown and gives known logits, of codes and of the prior."""
+
+    def __init__(self, codes: Tensor, prior: Tensor) -> None:
+        super().__init__()
+        self.logits = torch.cat([codes, prior])
+        self.seen: list[Tensor] = []
+
+    def forward(self, z: Tensor) -> Tensor:
+        self.seen.append(z)
+        return self.logits
+
+
+def logits(*first_minus_second: float) -> Tensor:
+    first = torch.tensor(first_minus_second, dtype=torch.float64)
+    return torch.stack([first + 0.25, torch.full_like(first, 0.25)], dim=-1)
+
+
+def forward(discriminator: nn.Module, sample: Tensor = CODES) -> Pass:
+    return Pass(
+        reconstruction=torch.tensor(5.0, dtype=torch.float64),
+        posterior=Gaussian(CODES, torch.zeros_like(CODES)),
+        sample=sample,
+        step=0,
+        data_size=100,
+        draws=Prior(),
+        networks={DISCRIMINATOR: discriminator},
+    )
+
+
+def test_the_discriminator_sees_codes_and_the_prior() -> None:
+    recorder = Recorder(logits(0, 0, 0), logits(0, 0, 0))
+    sample = CODES.clone().requires_grad_()
+    AAE().loss(forward(recorder, sample))
+    (seen,) = recorder.seen
+    assert torch.equal(seen, torch.cat([CODES, PRIOR]))
+    (gradient,) = torch.autograd.grad(seen.sum(), sample)
+    assert (gradient == 1).all()
+
+
+def test_losses_of_known_logits() -> None:
+    """D = 9/10, 1/2, 1/4 for codes and 4/5, 1/2, 1/2 for draws from the prior; KL is no part of it."""
+    three, four = math.log(3), math.log(4)
+    recorder = Recorder(logits(2 * three, 0.0, -three), logits(four, 0.0, 0.0))
+    found = AAE(adversarial_weight=6).loss(forward(recorder))
+    fooling = -(math.log(1 / 10) + math.log(1 / 2) + math.log(3 / 4)) / 3
+    assert found.terms["adversarial"].item() == pytest.approx(fooling)
+    assert found.players[AUTOENCODER].item() == pytest.approx(5 + 6 * fooling)
+    log_codes = (math.log(9 / 10) + math.log(1 / 2) + math.log(1 / 4)) / 3
+    log_prior = (math.log(1 / 5) + math.log(1 / 2) + math.log(1 / 2)) / 3
+    assert found.players[DISCRIMINATOR].item() == pytest.approx(-(log_codes + log_prior) / 2)
+    assert found.terms["discriminator_accuracy"].item() == pytest.approx((1 / 3 + 0) / 2)
+    assert set(found.terms) == {"reconstruction", "adversarial", "discriminator_accuracy"}
+
+
+def test_nobody_is_ahead_at_equilibrium() -> None:
+    found = AAE().loss(forward(Recorder(logits(0, 0, 0), logits(0, 0, 0))))
+    assert found.terms["adversarial"].item() == pytest.approx(math.log(2))
+    assert found.players[DISCRIMINATOR].item() == pytest.approx(math.log(2))
+
+
+def test_the_encoder_still_learns_where_the_discriminator_is_sure() -> None:
+    """-log(1 - D) has the gradient 1 there; log D, the other form, would have 0."""
+    sure = logits(100, 100, 100).requires_grad_()
+    found = AAE(adversarial_weight=1).loss(forward(Recorder(sure, logits(0, 0, 0))))
+    (gradient,) = torch.autograd.grad(found.players[AUTOENCODER], sure)
+    torch.testing.assert_close(gradient, torch.tensor([[1 / 3, -1 / 3]] * 3, dtype=torch.float64))
+
+
+def test_the_encoder_goes_where_the_discriminator_expects_the_prior() -> None:
+    """A discriminator that takes large numbers for codes: the encoder makes them smaller."""
+    network = nn.Linear(2, 2, bias=False, dtype=torch.float64)
+    with torch.no_grad():
+        network.weight.copy_(torch.tensor([[0.01, 0.01], [-0.01, -0.01]]))
+    sample = CODES.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(AAE().loss(forward(network, sample)).players[AUTOENCODER], sample)
+    assert (gradient > 0).all()
+
+
+@pytest.mark.parametrize(("posterior", "stochastic"), [("deterministic", False), ("gaussian", True)])
+def test_the_posterior_says_whether_z_is_drawn(posterior: Posterior, stochastic: bool) -> None:
+    assert AAE(posterior=posterior).stochastic is stochastic
+    assert replace(AAE(posterior="gaussian"), posterior=posterior).stochastic is stochastic
+    assert replace(AAE(), posterior=posterior).stochastic is stochastic
+    assert not AAE.stochastic
+
+
+def test_the_discriminator_is_built_for_a_population_with_its_own_adam() -> None:
+    (player,) = AAE().players
+    assert player.adam == Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
+    network = player.build([Stream.of(seed) for seed in (0, 1)], latents=2)
+    assert network(torch.zeros(2, 3, 2)).shape == (2, 3, 2)
+    size = 2 * 1000 + 1000 + 1000 * 1000 + 1000 + 1000 * 2 + 2  # two hidden layers, two logits
+    assert sum(weights.numel() for weights in network.parameters()) == 2 * size
