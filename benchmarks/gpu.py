@@ -10,21 +10,27 @@ share of the measured copy bandwidth and matmul rate the least that a model-step
 from __future__ import annotations
 
 import argparse
-import contextlib
 import gc
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
+from functools import cache
 from pathlib import Path
-from typing import Any
+from statistics import harmonic_mean
 
 import torch
-import torch.nn.functional as F
 import triton
 
-from training import plain_model, plain_step, rate
-from unweave.data import load
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.plain_pytorch import graph_step, loop_step, rate
+
+from unweave.data import CATALOGUE, GroundTruth, load
 from unweave.methods import DIPVAE1, DIPVAE2, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE, Method
+from unweave.nn.layers import Precision
 from unweave.spec import RunSpec
+from unweave.study import preset_named
 from unweave.training.batches import Batches, batches_of
 from unweave.training.population import Population
 from unweave.training.update import Update
@@ -37,17 +43,33 @@ METHODS: dict[str, Method] = {
     "dip_vae_ii": DIPVAE2(5.0),
     "factor_vae": FactorVAE(10.0),
 }
+PROFILED = ("beta_vae", "factor_vae")
+DATA = {1: "dsprites", 3: "color_dsprites"}  # by channels
 DEVICE = torch.device("cuda")
 BYTES, OPERATIONS = 60e6, 5.2e9  # of a model-step
-# Data sets of the study by channels, runs of each method on each data set, steps of a run.
-ONE_CHANNEL, THREE_CHANNELS, RUNS, STEPS = 2, 5, 300, 300_000
+SECONDS = 2.0  # of each measurement
 
 
+@dataclass(frozen=True)
+class Case:
+    """A population to be timed."""
+
+    method: str
+    channels: int
+    precision: Precision
+    runs: int
+
+    @property
+    def name(self) -> str:
+        """What is trained."""
+        return f"{self.method}, {self.channels} channel{'s' if self.channels > 1 else ''}"
+
+
+@dataclass
 class Table:
     """Lines that are printed as they come, and kept."""
 
-    def __init__(self) -> None:
-        self.lines: list[str] = []
+    lines: list[str] = field(default_factory=list)
 
     def say(self, line: str) -> None:
         """Add a line."""
@@ -68,133 +90,99 @@ def matmul_rate() -> float:
     return 2 * 8192**3 * rate(lambda: a @ a, 50, DEVICE)
 
 
-def plain_graph() -> Callable[[], None]:
-    """One update of one model as a CUDA graph, images on the device."""
-    encoder, decoder = (part.to(DEVICE) for part in plain_model())
-    optimiser = torch.optim.Adam(
-        [*encoder.parameters(), *decoder.parameters()], 1e-4, capturable=True, fused=True
-    )
-    table = batches_of(load("dsprites"), DEVICE).table.images  # type: ignore[attr-defined]
-    shifts = torch.arange(7, -1, -1, dtype=torch.uint8, device=DEVICE)
-
-    def step() -> None:
-        rows = table[torch.randint(len(table), (64,), device=DEVICE)]
-        x = (rows.unsqueeze(-1) >> shifts & 1).view(64, 1, 64, 64).float()
-        mean, log_var = encoder(x).chunk(2, dim=1)
-        z = mean + torch.exp(log_var / 2) * torch.randn_like(mean)
-        rec = F.binary_cross_entropy_with_logits(decoder(z), x, reduction="sum") / 64
-        kl = 0.5 * (mean.square() + log_var.exp() - log_var - 1).sum(1).mean()
-        optimiser.zero_grad(set_to_none=True)
-        (rec + 4 * kl).backward()
-        optimiser.step()
-
-    aside = torch.cuda.Stream()
-    aside.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(aside):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(aside)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
+def cases(sizes: Sequence[int], precisions: Sequence[Precision]) -> list[Case]:
+    """Sizes and precisions of one method; then all methods, one channel and three, at the largest size."""
+    largest = max(sizes)
+    found = [
+        Case("beta_vae", 1, precision, runs)
+        for precision in precisions
+        for runs in (sizes if precision == "bf16" else [largest])
+    ]
+    found += [Case(method, channels, "bf16", largest) for channels in DATA for method in METHODS]
+    return list(dict.fromkeys(found))
 
 
-@contextlib.contextmanager
-def population(method: Method, runs: int, precision: str, data: Any, batches: Batches) -> Iterator[Update]:
-    """A population that is ready to go; its memory is given back."""
-    specs = [RunSpec(method, seed=seed, precision=precision) for seed in range(runs)]  # type: ignore[arg-type]
+@cache
+def images(channels: int) -> tuple[GroundTruth, Batches]:
+    """Data and its batches."""
+    data = load(DATA[channels])
+    return data, batches_of(data, DEVICE)
+
+
+def timed(case: Case, profiled: bool) -> tuple[float, list[str]]:
+    """Model-steps a second, and, if wanted, what they consist of."""
+    data, batches = images(case.channels)
+    specs = [RunSpec(METHODS[case.method], seed=seed, precision=case.precision) for seed in range(case.runs)]
     update = Update(Population(specs, data.shape, DEVICE), batches, len(data))
     update.run(3)
-    yield update
-    del update
-    gc.collect()
-    torch.cuda.empty_cache()
-
-
-def model_rate(update: Update, seconds: float = 2.0) -> float:
-    """Model-steps a second."""
-    runs = len(update.population)
     few = rate(lambda: update.run(1), 5, DEVICE)
-    return runs * rate(lambda: update.run(1), max(5, int(seconds * few)), DEVICE)
+    found = case.runs * rate(lambda: update.run(1), max(5, int(SECONDS * few)), DEVICE)
+    return found, profile(update, case) if profiled else []
 
 
-def profile(update: Update, name: str, say: Callable[[str], None]) -> None:
+def profile(update: Update, case: Case) -> list[str]:
     """What a step consists of, in microseconds a model-step."""
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as torch_profile
 
-    runs = len(update.population)
     with torch_profile(activities=[ProfilerActivity.CUDA]) as measured:
         update.run(3)
         torch.cuda.synchronize()
     rows = sorted(measured.key_averages(), key=lambda row: -row.device_time_total)
-    total = sum(row.device_time_total for row in rows) / 3 / runs
-    say(f"\n{name}, {runs} runs: {total:.1f} us a model-step, of which")
-    for row in rows[:14]:
-        say(f"  {row.device_time_total / 3 / runs:6.2f} us in {row.count // 3:3d} x {row.key[:80]}")
+    steps = 3 * case.runs
+    total = sum(row.device_time_total for row in rows) / steps
+    return [f"\n{case.name}, {case.runs} runs: {total:.1f} us a model-step, of which"] + [
+        f"  {row.device_time_total / steps:6.2f} us in {row.count // 3:3d} x {row.key[:80]}"
+        for row in rows[:14]
+    ]
 
 
-def study_hours(one: float, three: float, factor_one: float, factor_three: float) -> float:
-    """Hours of training of all 12,600 models of the study; FactorVAE makes half as many updates."""
-
-    def seconds(sets: int, five: float, factor: float) -> float:
-        return sets * RUNS * (5 * STEPS / five + STEPS / 2 / factor)
-
-    return (seconds(ONE_CHANNEL, one, factor_one) + seconds(THREE_CHANNELS, three, factor_three)) / 3600
+def study_hours(rates: Mapping[tuple[str, int], float]) -> float:
+    """Hours of training all models of the study, from the rates of methods with one channel and three."""
+    channels = {entry.name: entry.channels for entry in CATALOGUE}
+    runs = preset_named("locatello2019").runs
+    return sum(run.steps / rates[run.method.name, channels[run.data]] for run in runs) / 3600
 
 
-def measure(table: Table, sizes: Sequence[int], precisions: Iterable[str], with_profile: bool) -> None:
+def measure(table: Table, chosen: Sequence[Case], with_profile: bool) -> None:
     """Fill the table."""
     copy, matmul = copy_rate(), matmul_rate()
     table.say(f"copy {copy / 1e12:.2f} TB/s, bf16 matmul {matmul / 1e12:.0f} TFLOP/s\n")
     table.say(f"{'':48s} model-steps/s  to plain  of copy  of matmul")
+    plain = rate(loop_step(DEVICE), 300, DEVICE)
 
-    def row(name: str, found: float) -> float:
+    def row(name: str, found: float) -> None:
         shares = f"{BYTES * found / copy:8.0%} {OPERATIONS * found / matmul:10.0%}"
         table.say(f"{name:48s} {found:13,.0f} {found / plain:8.1f}x {shares}")
-        return found
 
-    plain = rate(plain_step(DEVICE), 300, DEVICE)
     row("plain PyTorch loop, float32", plain)
-    row("plain PyTorch in a CUDA graph, float32", rate(plain_graph(), 1000, DEVICE))
-    profiles: list[Callable[[], None]] = []
-
-    def ours(name: str, runs: int, precision: str, data: Any, batches: Batches) -> float:
-        with population(METHODS[name], runs, precision, data, batches) as update:
-            channels = f"{data.shape[0]} channel{'s' if data.shape[0] > 1 else ''}"
-            found = row(f"{name}, {channels}, {precision}, P = {runs}", model_rate(update))
-            if (
-                with_profile
-                and runs == max(sizes)
-                and precision == "bf16"
-                and name in ("beta_vae", "factor_vae")
-            ):
-                profile(update, f"{name}, {channels}", profiles.append)  # type: ignore[arg-type]
-        return found
-
-    rates = {}
-    for data_name in ("dsprites", "color_dsprites"):
-        data = load(data_name)
-        batches = batches_of(data, DEVICE)
-        if data_name == "dsprites":
-            for precision in precisions:
-                for runs in sizes if precision == "bf16" else sizes[-1:]:
-                    ours("beta_vae", runs, precision, data, batches)
-        for name in METHODS:
-            rates[data_name, name] = ours(name, max(sizes), "bf16", data, batches)
-    five = [
-        [rates[data, name] for name in METHODS if name != "factor_vae"]
-        for data in ("dsprites", "color_dsprites")
-    ]
-    means = [len(each) / sum(1 / r for r in each) for each in five]
-    hours = study_hours(*means, rates["dsprites", "factor_vae"], rates["color_dsprites", "factor_vae"])
-    table.say(
-        f"\nfive methods without a discriminator: {means[0]:,.0f} and, three channels, {means[1]:,.0f} "
-        f"model-steps/s; training all 12,600 models of the study: {hours:.0f} hours"
-    )
+    row("plain PyTorch in a CUDA graph, float32", rate(graph_step(DEVICE), 1000, DEVICE))
+    rates: dict[tuple[str, int], float] = {}
+    profiles: list[str] = []
+    largest = max(case.runs for case in chosen)
+    for case in chosen:
+        fastest = case.runs == largest and case.precision == "bf16"
+        found, lines = timed(case, with_profile and fastest and case.method in PROFILED)
+        row(f"{case.name}, {case.precision}, P = {case.runs}", found)
+        profiles += lines
+        if fastest:
+            rates[case.method, case.channels] = found
+        gc.collect()  # the population's memory is given back
+        torch.cuda.empty_cache()
+    _say_hours(table, rates)
     for line in profiles:
-        table.say(line)  # type: ignore[arg-type]
+        table.say(line)
+
+
+def _say_hours(table: Table, rates: Mapping[tuple[str, int], float]) -> None:
+    one, three = (
+        harmonic_mean([rates[method, channels] for method in METHODS if method != "factor_vae"])
+        for channels in DATA
+    )
+    table.say(
+        f"\nfive methods without a discriminator: {one:,.0f} and, three channels, {three:,.0f} "
+        f"model-steps/s; training all 12,600 models of the study: {study_hours(rates):.0f} hours"
+    )
 
 
 def main() -> None:
@@ -211,7 +199,7 @@ def main() -> None:
         f"CUDA {torch.version.cuda}"
     )
     sizes = [int(size) for size in options.sizes.split(",")]
-    measure(table, sizes, options.precisions.split(","), options.profile)
+    measure(table, cases(sizes, options.precisions.split(",")), options.profile)
     if options.out:
         name = "-".join(chip.lower().replace("nvidia", "").split())
         path = options.out / f"{date.today()}-{name}-gpu.txt"

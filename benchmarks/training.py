@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import argparse
 import platform
-import time
-from collections.abc import Callable
+import sys
+from pathlib import Path
 
-import numpy as np
 import torch
-import torch.nn.functional as F
-from torch import nn
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.plain_pytorch import loop_step, rate
 
 from unweave.data import load
 from unweave.methods import BetaVAE
@@ -23,58 +24,6 @@ from unweave.spec import RunSpec
 from unweave.training.batches import batches_of
 from unweave.training.population import Population
 from unweave.training.update import Update
-
-
-def plain_model() -> tuple[nn.Module, nn.Module]:
-    """The released encoder and decoder in plain PyTorch."""
-    encoder = nn.Sequential(
-        nn.Conv2d(1, 32, 4, 2, 1), nn.ReLU(), nn.Conv2d(32, 32, 4, 2, 1), nn.ReLU(),
-        nn.Conv2d(32, 64, 2, 2), nn.ReLU(), nn.Conv2d(64, 64, 2, 2), nn.ReLU(),
-        nn.Flatten(), nn.Linear(1024, 256), nn.ReLU(), nn.Linear(256, 20),
-    )  # fmt: skip
-    decoder = nn.Sequential(
-        nn.Linear(10, 256), nn.ReLU(), nn.Linear(256, 1024), nn.ReLU(), nn.Unflatten(1, (64, 4, 4)),
-        nn.ConvTranspose2d(64, 64, 4, 2, 1), nn.ReLU(), nn.ConvTranspose2d(64, 32, 4, 2, 1), nn.ReLU(),
-        nn.ConvTranspose2d(32, 32, 4, 2, 1), nn.ReLU(), nn.ConvTranspose2d(32, 1, 4, 2, 1),
-    )  # fmt: skip
-    return encoder, decoder
-
-
-def plain_step(device: torch.device) -> Callable[[], None]:
-    """One update of one model, the usual way."""
-    encoder, decoder = (part.to(device) for part in plain_model())
-    optimiser = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], 1e-4)
-    images = load("dsprites")
-    generator = np.random.default_rng(0)
-
-    def step() -> None:
-        factors = np.stack([generator.integers(size, size=64) for size in images.sizes], axis=1)
-        x = torch.from_numpy(images.observe(factors)).to(device).float() / 255
-        mean, log_var = encoder(x).chunk(2, dim=1)
-        z = mean + torch.exp(log_var / 2) * torch.randn_like(mean)
-        rec = F.binary_cross_entropy_with_logits(decoder(z), x, reduction="sum") / 64
-        kl = 0.5 * (mean.square() + log_var.exp() - log_var - 1).sum(1).mean()
-        optimiser.zero_grad(set_to_none=True)
-        (rec + 4 * kl).backward()
-        optimiser.step()
-
-    return step
-
-
-def rate(run: Callable[[], object], steps: int, device: torch.device) -> float:
-    """Steps a second."""
-
-    def wait() -> None:
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-
-    run()
-    wait()
-    start = time.perf_counter()
-    for _ in range(steps):
-        run()
-    wait()
-    return steps / (time.perf_counter() - start)
 
 
 def main() -> None:
@@ -92,7 +41,7 @@ def main() -> None:
         else platform.processor() or platform.machine()
     )
     print(f"{chip}, torch {torch.__version__}, {torch.get_num_threads()} CPU threads")
-    plain = rate(plain_step(device), options.steps or (200 if device.type == "cuda" else 20), device)
+    plain = rate(loop_step(device), options.steps or (200 if device.type == "cuda" else 20), device)
     print(f"{'plain PyTorch loop, float32':34s} {plain:10,.1f} model-steps/s   1.0 x")
     data = load("dsprites")
     batches = batches_of(data, device)

@@ -16,10 +16,9 @@ from torch import Tensor
 from unweave.data import CATALOGUE
 from unweave.data import load as load_data
 from unweave.errors import UnweaveError, did_you_mean
-from unweave.methods.method import Method
+from unweave.methods.method import Blueprint, Method
 from unweave.nn.gaussian import Gaussian
 from unweave.nn.likelihood import reconstruction_loss
-from unweave.nn.networks import Decoder, Encoder
 from unweave.spec import RunSpec
 from unweave.store import RunFolder
 from unweave.streams import Stream
@@ -57,10 +56,16 @@ class Run:
         self._chunk = CHUNK.get(self.device.type, 1024)
         weights = folder.weights()
         self.shape: tuple[int, int, int] = tuple(folder.origin["image_shape"])
-        stream = [Stream.of(0)]  # initial weights, which are replaced at once
-        self._encoder = Encoder(stream, self.shape, self.spec.latents, self.spec.architecture)
-        self._decoder = Decoder(stream, self.shape, self.spec.latents, self.spec.architecture)
-        for name, module in (("encoder", self._encoder), ("decoder", self._decoder)):
+        # Initial weights, which are replaced at once, of networks for a population of one.
+        plan = Blueprint(
+            [Stream.of(0)],
+            self.shape,
+            self.spec.latents,
+            self.spec.architecture,
+            tuple(folder.origin.get("label_sizes", ())),
+        )
+        self._networks = self.spec.method.networks(plan)
+        for name, module in self._networks.items():
             own = {
                 k.removeprefix(f"{name}."): v[None] for k, v in weights.items() if k.startswith(f"{name}.")
             }
@@ -113,7 +118,8 @@ class Run:
 
     def posterior(self, images: Array) -> Gaussian:
         """q(z|x) of each image; mean and log_var are (n, d) tensors."""
-        parts = [self._encoder(part[None]) for part in self._images(images).split(self._chunk)]
+        method, given = self.spec.method, self._images(images)
+        parts = [method.encode(self._networks, part[None]) for part in given.split(self._chunk)]
         return Gaussian(
             torch.cat([part.mean[0] for part in parts]), torch.cat([part.log_var[0] for part in parts])
         )
@@ -150,7 +156,8 @@ class Run:
         given = _tensor(codes, "codes").to(self.device, torch.float32)
         if given.ndim != 2 or given.shape[1] != self.spec.latents:
             raise UnweaveError(f"codes must be (n, {self.spec.latents}); got {tuple(given.shape)}.")
-        return torch.cat([self._decoder(part[None])[0] for part in given.split(self._chunk)])
+        method, parts = self.spec.method, given.split(self._chunk)
+        return torch.cat([method.decode(self._networks, part[None])[0] for part in parts])
 
     def _images(self, images: Array) -> Tensor:
         given = _tensor(images, "images").to(self.device)

@@ -31,9 +31,9 @@ from unweave.study.local import open_ledger, shard_ledger
 from unweave.study.planner import plan_of, population_size
 from unweave.study.spec import whole_numbers
 from unweave.study.table import collect, write_table
-from unweave.study.work import TrainAndScore
+from unweave.study.work import TrainAndScore, train_what_fits
 from unweave.study.worker import Worker
-from unweave.training.trainer import Plan, Report, Stopped, Tell, pick_device, train_runs
+from unweave.training.trainer import Plan, Report, Stopped, Tell, pick_device
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def _train(specs: Sequence[RunSpec], options: Options) -> None:
             if len(specs) > 1 and options.scores:
                 found = _train_study(specs, options, tell)
             else:
-                found = train_runs(specs, data, folders, plan, tell)
+                found = train_what_fits(specs, data, folders, plan, tell)
     except Stopped as stop:
         print(f"{stop}: run the same command again to go on.", file=sys.stderr)
         sys.exit(130)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from unweave.methods import AAE
 from unweave.methods.aae import DISCRIMINATOR, Posterior
-from unweave.methods.method import AUTOENCODER, Adam, Pass
+from unweave.methods.method import AUTOENCODER, Adam, Blueprint, Pass
 from unweave.nn.gaussian import Gaussian
 from unweave.streams import Stream
 
@@ -112,13 +112,12 @@ def test_the_posterior_says_whether_z_is_drawn(posterior: Posterior, stochastic:
     assert AAE(posterior=posterior).stochastic is stochastic
     assert replace(AAE(posterior="gaussian"), posterior=posterior).stochastic is stochastic
     assert replace(AAE(), posterior=posterior).stochastic is stochastic
-    assert not AAE.stochastic
 
 
 def test_the_discriminator_is_built_for_a_population_with_its_own_adam() -> None:
     (player,) = AAE().players
     assert player.adam == Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
-    network = player.build([Stream.of(seed) for seed in (0, 1)], latents=2)
+    network = player.build(Blueprint([Stream.of(seed) for seed in (0, 1)], (1, 64, 64), 2))
     assert network(torch.zeros(2, 3, 2)).shape == (2, 3, 2)
     size = 2 * 1000 + 1000 + 1000 * 1000 + 1000 + 1000 * 2 + 2  # two hidden layers, two logits
     assert sum(weights.numel() for weights in network.parameters()) == 2 * size

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from unweave.errors import UnweaveError
 from unweave.methods import FactorVAE
 from unweave.methods.factor_vae import DISCRIMINATOR, shuffle
-from unweave.methods.method import AUTOENCODER, Adam, Losses, Pass
+from unweave.methods.method import AUTOENCODER, Adam, Blueprint, Losses, Pass
 from unweave.nn.gaussian import Gaussian
 from unweave.streams import Stream
 
@@ -130,8 +130,8 @@ def test_a_discriminator_that_is_sure_and_wrong_still_learns() -> None:
 
 
 def test_the_discriminator_is_built_for_a_population_with_its_own_adam() -> None:
-    (player,) = FactorVAE.players
+    (player,) = FactorVAE().players
     assert player.adam == Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
-    network = player.build([Stream.of(seed) for seed in (0, 1)], latents=2)
+    network = player.build(Blueprint([Stream.of(seed) for seed in (0, 1)], (1, 64, 64), 2))
     assert network(torch.zeros(2, 3, 2)).shape == (2, 3, 2)
     assert all(len(weights) == 2 for weights in network.parameters())

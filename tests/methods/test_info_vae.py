@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from unweave.methods import VAE, InfoVAE
 from unweave.methods.info_vae import DISCRIMINATOR, Divergence
-from unweave.methods.method import AUTOENCODER, Losses, Pass
+from unweave.methods.method import AUTOENCODER, Blueprint, Losses, Pass
 from unweave.nn.divergences import Bandwidth, kernel_bandwidth, mmd, stein_direction, stein_discrepancy
 from unweave.nn.gaussian import Gaussian
 from unweave.streams import Stream
@@ -197,7 +197,7 @@ def test_only_the_adversarial_one_has_another_player() -> None:
 
 def test_the_discriminator_is_built_for_a_population() -> None:
     (player,) = InfoVAE(divergence="adversarial").players
-    network = player.build([Stream.of(seed) for seed in (0, 1)], latents=3)
+    network = player.build(Blueprint([Stream.of(seed) for seed in (0, 1)], (1, 64, 64), 3))
     assert network(torch.zeros(2, 5, 3)).shape == (2, 5, 2)
     size = 3 * 1000 + 1000 + 1000 * 1000 + 1000 + 1000 * 2 + 2  # two hidden layers, two logits
     assert sum(weights.numel() for weights in network.parameters()) == 2 * size

@@ -1,5 +1,7 @@
 """The Triton kernels of the convolutions against float64, on random shapes."""
 
+from typing import NamedTuple, TypeAlias
+
 import torch
 import torch.nn.functional as F
 from hypothesis import example, given, settings
@@ -12,6 +14,7 @@ from unweave.nn import convolution_kernels as kernels  # isort: skip
 
 TOLERANCE = {torch.float32: 1e-5, LOW: 1e-2}
 
+Shape: TypeAlias = tuple[int, int, tuple[int, int], int, int, tuple[int, int], torch.dtype, int]
 shapes = st.tuples(
     st.integers(1, 3),  # runs
     st.integers(1, 3),  # images
@@ -24,9 +27,18 @@ shapes = st.tuples(
 )
 
 
-def case(drawn: tuple) -> tuple:  # type: ignore[type-arg]
+class Case(NamedTuple):
+    big: Tensor
+    small: Tensor
+    w: Tensor
+    bias: Tensor
+    padding: int
+    dtype: torch.dtype
+
+
+def case(drawn: Shape) -> Case:
     runs, images, (height, width), big, small, (kernel, padding), dtype, seed = drawn
-    return (
+    return Case(
         numbers(seed, runs, images, 2 * height, 2 * width, big),
         numbers(seed + 1, runs, images, height, width, small),
         numbers(seed + 2, runs, kernel, kernel, big, small),
@@ -34,10 +46,6 @@ def case(drawn: tuple) -> tuple:  # type: ignore[type-arg]
         padding,
         dtype,
     )
-
-
-def to(dtype: torch.dtype, *tensors: Tensor) -> list[Tensor]:
-    return [tensor.to(DEVICE, dtype) for tensor in tensors]
 
 
 def correlated(big: Tensor, w: Tensor, padding: int) -> Tensor:
@@ -59,7 +67,7 @@ def spread_out(small: Tensor, w: Tensor, padding: int) -> Tensor:
 @settings(max_examples=12, deadline=None)
 @given(shapes)
 @example((2, 5, (4, 4), 32, 32, (4, 1), LOW, 3))
-def test_forward(drawn: tuple) -> None:  # type: ignore[type-arg]
+def test_forward(drawn: Shape) -> None:
     big, small, w, bias, padding, dtype = case(drawn)
     for product, reference, x, channels in (
         (kernels.correlate, correlated, big, small.shape[-1]),
@@ -67,7 +75,7 @@ def test_forward(drawn: tuple) -> None:  # type: ignore[type-arg]
     ):
         exact = reference(x, w, padding) + bias[:, None, None, None, :channels]
         added = bias[:, :channels].float().to(DEVICE).contiguous()
-        got, sums = product(*to(dtype, x, w), padding, "ieee", bias=added)
+        got, sums = product(x.to(DEVICE, dtype), w.to(DEVICE, dtype), padding, "ieee", bias=added)
         assert sums is None
         assert distance(got, exact.relu()) < TOLERANCE[dtype]
 
@@ -75,14 +83,15 @@ def test_forward(drawn: tuple) -> None:  # type: ignore[type-arg]
 @settings(max_examples=12, deadline=None)
 @given(shapes)
 @example((2, 5, (4, 4), 32, 32, (4, 1), LOW, 3))
-def test_backward(drawn: tuple) -> None:  # type: ignore[type-arg]
+def test_backward(drawn: Shape) -> None:
     big, small, w, _, padding, dtype = case(drawn)
     for product, reference, x, mask in (
         (kernels.correlate, correlated, big, small),
         (kernels.spread, spread_out, small, big),
     ):
         exact = reference(x, w, padding) * (mask > 0)
-        got, sums = product(*to(dtype, x, w), padding, "ieee", mask=mask.to(DEVICE, dtype))
+        here = [tensor.to(DEVICE, dtype) for tensor in (x, w, mask)]
+        got, sums = product(here[0], here[1], padding, "ieee", mask=here[2])
         assert distance(got, exact) < TOLERANCE[dtype]
         assert sums is not None
         assert distance(sums, exact.sum(dim=(1, 2, 3))) < TOLERANCE[dtype]
@@ -91,11 +100,11 @@ def test_backward(drawn: tuple) -> None:  # type: ignore[type-arg]
 @settings(max_examples=12, deadline=None)
 @given(shapes)
 @example((1, 20, (8, 8), 32, 32, (4, 1), LOW, 3))
-def test_weight_gradient(drawn: tuple) -> None:  # type: ignore[type-arg]
+def test_weight_gradient(drawn: Shape) -> None:
     big, small, w, _, padding, dtype = case(drawn)
     w.requires_grad_()
     (correlated(big, w, padding) * small).sum().backward()
-    got = kernels.weight_gradient(*to(dtype, big, small), w.shape[1], padding, "ieee")
+    got = kernels.weight_gradient(big.to(DEVICE, dtype), small.to(DEVICE, dtype), w.shape[1], padding, "ieee")
     assert w.grad is not None
     assert distance(got, w.grad) < 1e-5  # both sides are exact in bfloat16 and are summed in float32
 

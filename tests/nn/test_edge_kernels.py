@@ -1,5 +1,7 @@
 """The Triton kernels at the image's end against float64, on random shapes."""
 
+from typing import NamedTuple, TypeAlias
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -10,10 +12,11 @@ from torch import Tensor
 from nn.triton_device import DEVICE, LOW, distance, numbers, poison  # noqa: F401
 
 from unweave.nn import edge_kernels as kernels  # isort: skip
-from unweave.nn.likelihood import LIKELIHOODS, reconstruction_loss
+from unweave.nn.likelihood import LIKELIHOODS, Likelihood, reconstruction_loss
 
 TOLERANCE = {torch.float32: 1e-5, LOW: 1e-2}
 
+Shape: TypeAlias = tuple[int, int, tuple[int, int], int, int, torch.dtype, int]
 shapes = st.tuples(
     st.integers(1, 3),  # runs
     st.integers(1, 3),  # images
@@ -25,12 +28,22 @@ shapes = st.tuples(
 )
 
 
-def case(drawn: tuple) -> tuple:  # type: ignore[type-arg]
+class Case(NamedTuple):
     """Bytes of an image, features, weights as the kernels have them, biases of both."""
+
+    image: Tensor
+    features: Tensor
+    w: Tensor
+    image_bias: Tensor
+    feature_bias: Tensor
+    dtype: torch.dtype
+
+
+def case(drawn: Shape) -> Case:
     runs, images, (height, width), channels, features, dtype, seed = drawn
     generator = torch.Generator().manual_seed(seed)
     image = torch.randint(0, 256, (runs, images, 2 * height, 2 * width, channels), generator=generator)
-    return (
+    return Case(
         image.to(torch.uint8),
         numbers(seed + 1, runs, images, height, width, features),
         numbers(seed + 2, runs, 4, 4, channels, features),
@@ -59,7 +72,7 @@ def last(features: Tensor, w: Tensor, bias: Tensor) -> Tensor:
 @settings(max_examples=12, deadline=None)
 @given(shapes)
 @example((2, 5, (16, 16), 3, 32, torch.float32, 0))
-def test_first_layer_and_its_gradient(drawn: tuple) -> None:  # type: ignore[type-arg]
+def test_first_layer_and_its_gradient(drawn: Shape) -> None:
     image, small, w, _, bias, dtype = case(drawn)
     w.requires_grad_()
     exact = first(image.double() / 255, w) + bias[:, None, None, None]
@@ -75,28 +88,29 @@ def test_first_layer_and_its_gradient(drawn: tuple) -> None:  # type: ignore[typ
 @settings(max_examples=12, deadline=None)
 @given(shapes, st.sampled_from(LIKELIHOODS), st.booleans())
 @example((2, 5, (16, 16), 3, 32, torch.float32, 0), "bernoulli", True)
-def test_likelihood_and_its_gradients(drawn: tuple, likelihood: str, masked: bool) -> None:  # type: ignore[type-arg]
+def test_likelihood_and_its_gradients(drawn: Shape, likelihood: Likelihood, masked: bool) -> None:
     image, features, w, bias, _, dtype = case(drawn)
     w, scale = w / 4, torch.arange(1.0, len(w) + 1)
     exact = [tensor.clone().requires_grad_() for tensor in (features, w, bias)]
     logits = last(*exact).movedim(-1, 2)
     each = reconstruction_loss(logits, image.movedim(-1, 2).double() / 255, likelihood) * image.shape[1]
-    (each * scale).sum().backward()
-    ours = [tensor.to(DEVICE, dtype) for tensor in (features, w)]
+    features_gradient, w_gradient, bias_gradient = torch.autograd.grad((each * scale).sum(), exact)
+    f, v = features.to(DEVICE, dtype), w.to(DEVICE, dtype)
     loss, slopes, to_bias = kernels.last_likelihood(
-        *ours, bias.float().to(DEVICE), image.to(DEVICE), likelihood, "ieee"
+        f, v, bias.float().to(DEVICE), image.to(DEVICE), likelihood, "ieee"
     )
     torch.testing.assert_close(loss.double().cpu(), each.detach().double(), rtol=TOLERANCE[dtype], atol=1e-3)
-    to_features, to_w, sums = kernels.last_gradient(slopes, *ours, scale.to(DEVICE), masked, "ieee")
-    wanted = exact[0].grad * (features > 0) if masked else exact[0].grad
+    to_features, to_w, sums = kernels.last_gradient(slopes, f, v, scale.to(DEVICE), masked, "ieee")
+    wanted = features_gradient * (features > 0) if masked else features_gradient
     assert distance(to_features, wanted) < 2 * TOLERANCE[dtype]
-    assert distance(to_w, exact[1].grad) < 2 * TOLERANCE[dtype]
-    assert distance(to_bias * scale[:, None].to(DEVICE), exact[2].grad) < 2 * TOLERANCE[dtype]
+    assert distance(to_w, w_gradient) < 2 * TOLERANCE[dtype]
+    assert distance(to_bias * scale[:, None].to(DEVICE), bias_gradient) < 2 * TOLERANCE[dtype]
     assert distance(sums, wanted.sum(dim=(1, 2, 3))) < 3 * TOLERANCE[dtype]
 
 
 @pytest.mark.parametrize("channels", [1, 3])
 def test_logits(channels: int) -> None:
     _, features, w, bias, _, _ = case((2, 3, (4, 8), channels, 32, torch.float32, 7))
-    got = kernels.last(*(t.float().to(DEVICE) for t in (features, w, bias)), "ieee")
+    f, v, b = (tensor.float().to(DEVICE) for tensor in (features, w, bias))
+    got = kernels.last(f, v, b, "ieee")
     assert distance(got, last(features, w, bias)) < 1e-5

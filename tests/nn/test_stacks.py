@@ -1,6 +1,7 @@
 """Stacks of convolutions by Triton's kernels against the same layers by torch's own, in float64."""
 
 import copy
+from typing import cast
 
 import pytest
 import torch
@@ -9,8 +10,8 @@ from torch import Tensor, nn
 from nn.triton_device import DEVICE, numbers, poison  # noqa: F401
 
 from unweave.nn import stacks  # isort: skip
-from unweave.nn.layers import _for_kernels, lay_out_for_kernels, through, through_to_likelihood
-from unweave.nn.likelihood import LIKELIHOODS
+from unweave.nn.layers import Layer, _for_kernels, lay_out_for_kernels, through, through_to_likelihood
+from unweave.nn.likelihood import LIKELIHOODS, Likelihood
 from unweave.nn.networks import Decoder, Encoder
 from unweave.streams import Stream
 
@@ -18,13 +19,17 @@ RUNS, IMAGES, SIZE = 2, 3, 32
 ARCHITECTURES = ["released", "table2"]
 
 
-def layers_of(kind: type, architecture: str, channels: int) -> nn.ModuleList:
+def layers_of(kind: type[Encoder | Decoder], architecture: str, channels: int) -> nn.ModuleList:
     """The convolutions of a network, with biases that are not zero, in float32."""
     network = kind([Stream.of(seed) for seed in range(RUNS)], (channels, SIZE, SIZE), 4, architecture)
     lay_out_for_kernels(network)
-    for number, layer in enumerate(network.convolutions):
+    for number, layer in enumerate(in_order(network.convolutions)):
         layer.bias.data = 0.1 * numbers(number, *layer.bias.shape).float()
-    return network.convolutions  # type: ignore[no-any-return]
+    return network.convolutions
+
+
+def in_order(layers: nn.ModuleList) -> list[Layer]:
+    return cast(list[Layer], list(layers))
 
 
 def exactly(layers: nn.ModuleList) -> nn.ModuleList:
@@ -50,7 +55,7 @@ def test_down(architecture: str, channels: int) -> None:
     layers, images = layers_of(Encoder, architecture, channels).to(DEVICE), bytes_of(channels)
     exact = exactly(layers).cpu()
     expected = through(exact, images.double() / 255)
-    got = stacks.down(images.to(DEVICE), *_for_kernels(list(layers)))
+    got = stacks.down(images.to(DEVICE), *_for_kernels(in_order(layers)))
     torch.testing.assert_close(got.double().cpu(), expected, rtol=1e-4, atol=1e-5)
     weights = numbers(5, *expected.shape)
     (expected * weights).sum().backward()
@@ -63,7 +68,8 @@ def test_down_with_a_gradient_for_the_images() -> None:
     exact, images = exactly(layers).cpu(), bytes_of(3).double() / 255
     mine, true = images.float().to(DEVICE).requires_grad_(), images.clone().requires_grad_()
     through(exact, true).square().sum().backward()
-    stacks.down(mine, *_for_kernels(list(layers))).square().sum().backward()
+    stacks.down(mine, *_for_kernels(in_order(layers))).square().sum().backward()
+    assert mine.grad is not None
     torch.testing.assert_close(mine.grad.double().cpu(), true.grad, rtol=1e-4, atol=1e-4)
     check(layers, exact)
 
@@ -73,26 +79,28 @@ def test_up(channels: int) -> None:
     layers = layers_of(Decoder, "released", channels).to(DEVICE)
     exact, small = exactly(layers).cpu(), numbers(3, RUNS, IMAGES, 64, 2, 2)
     mine, true = small.float().to(DEVICE).requires_grad_(), small.clone().requires_grad_()
-    expected, got = through(exact, true), stacks.up(mine, *_for_kernels(list(layers)))
+    expected, got = through(exact, true), stacks.up(mine, *_for_kernels(in_order(layers)))
     torch.testing.assert_close(got.double().cpu(), expected, rtol=1e-4, atol=1e-5)
     weights = numbers(5, *expected.shape)
     (expected * weights).sum().backward()
     (got * weights.float().to(DEVICE)).sum().backward()
+    assert mine.grad is not None
     torch.testing.assert_close(mine.grad.double().cpu(), true.grad, rtol=1e-4, atol=1e-4)
     check(layers, exact)
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 @pytest.mark.parametrize("channels", [1, 3])
-def test_up_to_likelihood(likelihood: str, channels: int) -> None:
+def test_up_to_likelihood(likelihood: Likelihood, channels: int) -> None:
     layers, images = layers_of(Decoder, "released", channels).to(DEVICE), bytes_of(channels)
     exact, small = exactly(layers).cpu(), numbers(3, RUNS, IMAGES, 64, 2, 2)
     mine, true = small.float().to(DEVICE).requires_grad_(), small.clone().requires_grad_()
     expected = through_to_likelihood(exact, true, images, likelihood)
-    got = stacks.up_to_likelihood(mine, images.to(DEVICE), likelihood, *_for_kernels(list(layers)))
+    got = stacks.up_to_likelihood(mine, images.to(DEVICE), likelihood, *_for_kernels(in_order(layers)))
     torch.testing.assert_close(got.double().cpu(), expected.double(), rtol=1e-5, atol=1e-3)
     scale = torch.arange(1.0, RUNS + 1)
     (expected * scale).sum().backward()
     (got * scale.to(DEVICE)).sum().backward()
+    assert mine.grad is not None
     torch.testing.assert_close(mine.grad.double().cpu(), true.grad, rtol=1e-3, atol=1e-4)
     check(layers, exact)

@@ -29,10 +29,10 @@ def distance(ours: torch.Tensor, exact: torch.Tensor) -> float:
 
 
 @pytest.fixture(autouse=True)
-def poison() -> Iterator[None]:
+def poison(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """New memory is full of NaN, so that a number which no program writes shows."""
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.utils.deterministic.fill_uninitialized_memory = True
+    monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
     yield
     torch.use_deterministic_algorithms(before)

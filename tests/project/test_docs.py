@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from training.tiny import TINY
 from unweave.data import CATALOGUE
 from unweave.data.entry import Entry
 from unweave.data.files import OfficialFile
 from unweave.methods import METHODS, Method
-from unweave.methods.method import Pass
-from unweave.nn.draws import PopulationDraws
-from unweave.nn.gaussian import Gaussian
 from unweave.spec import RunSpec
-from unweave.streams import Stream
+from unweave.training.batches import HostBatches
+from unweave.training.population import Population
+from unweave.training.update import Update
 
 DOCS = Path(__file__).parents[2] / "docs"
 MEASURED = DOCS.parent / "benchmarks" / "results"
@@ -132,18 +132,13 @@ def test_pages_have_the_defaults_of_settings(method: type[Method]) -> None:
 
 @with_each_method
 def test_pages_name_the_logged_quantities(method: type[Method]) -> None:
-    codes, streams = torch.zeros(1, 4, 3), [Stream.of(0)]
-    forward = Pass(
-        reconstruction=torch.ones(1),
-        posterior=Gaussian(codes, codes),
-        sample=codes,
-        step=0,
-        data_size=10,
-        draws=PopulationDraws(streams, torch.tensor(0)),
-        networks={player.name: player.build(streams, 3) for player in method.players},
-    )
+    spec, cpu = RunSpec(method(), data=TINY.name, batch=4, latents=3), torch.device("cpu")
+    source = HostBatches(TINY, cpu)
+    sizes = source.label_sizes(spec.method.supply)
+    update = Update(Population([spec], TINY.shape, cpu, sizes), source, len(TINY))
+    update.run(1)
     rows = page_of_method(method.name).partition("## Logged quantities")[2].partition("##")[0]
-    assert set(re.findall(r"^\| `(\w+)` \|", rows, re.MULTILINE)) == set(method().loss(forward).terms)
+    assert set(re.findall(r"^\| `(\w+)` \|", rows, re.MULTILINE)) == set(update.terms[0])
 
 
 def test_the_training_page_has_the_defaults_of_a_run() -> None:

@@ -11,6 +11,7 @@ from unweave.data import Card, Collection, Factor, GroundTruth, dsprites, from_a
 from unweave.data.grid import Factors, Images
 from unweave.data.supervision.restrict import hold_out
 from unweave.errors import UnweaveError
+from unweave.methods.supply import Images as SingleImages
 from unweave.nn.draws import PopulationDraws
 from unweave.streams import Stream
 from unweave.training import batches
@@ -20,6 +21,8 @@ CPU = torch.device("cpu")
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 SEEDS = (3, 4, 1_000_003)
 PICTURE = Stream.of(5).bytes(80, 90 * 3).reshape(80, 90, 3)
+
+SINGLE = SingleImages()
 
 
 def _sprites() -> GroundTruth:
@@ -90,7 +93,7 @@ def test_batches_are_what_the_ground_truth_gives(name: str, way: str) -> None:
         ResidentBatches(truth, DEVICE, None) if way == "resident" else HostBatches(truth, DEVICE)
     )
     for step, purpose, size in ((0, "batch", 1), (1, "other batch", 13), (299_999, "batch", 8)):
-        images = source.draw(draws(step), step, purpose, size)
+        images = source.draw(draws(step), step, purpose, size, SINGLE).images
         assert images.dtype == torch.uint8
         assert images.permute(0, 1, 3, 4, 2).is_contiguous(), "channels-last"
         np.testing.assert_array_equal(images.cpu().numpy(), expected(truth, step, purpose, size))
@@ -98,14 +101,14 @@ def test_batches_are_what_the_ground_truth_gives(name: str, way: str) -> None:
 
 def test_parts_of_a_population_draw_their_own() -> None:
     source = ResidentBatches(TRUTHS["scream"], DEVICE, None)
-    whole = source.draw(draws(7), 7, "batch", 5)
-    assert torch.equal(source.draw(draws(7).of_runs(1, 3), 7, "batch", 5), whole[1:])
+    whole = source.draw(draws(7), 7, "batch", 5, SINGLE).images
+    assert torch.equal(source.draw(draws(7).of_runs(1, 3), 7, "batch", 5, SINGLE).images, whole[1:])
     assert not torch.equal(whole[0], whole[1])
 
 
 def test_collections_are_drawn_on_the_host() -> None:
     collection = _collection()
-    images = HostBatches(collection, CPU).draw(draws(2), 2, "batch", 5)
+    images = HostBatches(collection, CPU).draw(draws(2), 2, "batch", 5, SINGLE).images
     for run, seed in enumerate(SEEDS):
         rows = collection.sample_index(5, Stream.of(seed).child("batch").at(2))
         np.testing.assert_array_equal(images[run].cpu().numpy(), collection.images_at(rows))

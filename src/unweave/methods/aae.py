@@ -6,12 +6,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, Literal, TypeAlias
 
-from unweave.methods.method import AUTOENCODER, Adam, Losses, Method, Pass, Player, Setting
+from unweave.methods.method import (
+    AUTOENCODER,
+    Adam,
+    Autoencoder,
+    Losses,
+    Pass,
+    Player,
+    Setting,
+    code_discriminator,
+)
 from unweave.nn.divergences import judge
-from unweave.nn.networks import Discriminator
 
 Posterior: TypeAlias = Literal["deterministic", "gaussian"]
 
@@ -19,7 +26,7 @@ DISCRIMINATOR = "discriminator"
 
 
 @dataclass(frozen=True)
-class AAE(Method):
+class AAE(Autoencoder):
     """rec - adversarial_weight mean log(1 - D(z)); [1], section 2, without labels or clusters.
 
     D(z) is the probability that z is a code and not a draw from the prior N(0, I). The discriminator
@@ -47,18 +54,17 @@ class AAE(Method):
   journal = {arXiv preprint arXiv:1511.05644},
   year = {2015}
 }"""
-    players: ClassVar[tuple[Player, ...]] = (
-        Player(
-            DISCRIMINATOR,
-            partial(Discriminator, width=1000, depth=2),
-            Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8),
-        ),
-    )
-    stochastic: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "stochastic", self.posterior == "gaussian")  # of this one alone
+    @property
+    def players(self) -> tuple[Player, ...]:
+        """The discriminator."""
+        adam = Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
+        return (Player(DISCRIMINATOR, code_discriminator(depth=2), adam),)
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether z is drawn from q(z|x)."""
+        return self.posterior == "gaussian"
 
     def loss(self, forward: Pass) -> Losses:
         """The objectives of the autoencoder and of the discriminator."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from unweave.methods.method import AUTOENCODER, Losses, Method, Pass
+from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass
 
 
 @dataclass(frozen=True)
-class AE(Method):
+class AE(Autoencoder):
     """rec, at z = mean of q(z|x): no noise and no prior. The encoder's log_var is never trained.
 
     Differs from [1]: the whole network is trained at once, without pretraining layer by layer.
@@ -28,7 +28,11 @@ class AE(Method):
   pages = {504--507},
   year = {2006}
 }"""
-    stochastic: ClassVar[bool] = False
+
+    @property
+    def stochastic(self) -> bool:
+        """z is the mean."""
+        return False
 
     def loss(self, forward: Pass) -> Losses:
         """The reconstruction loss."""

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from unweave.errors import UnweaveError
-from unweave.methods.method import AUTOENCODER, Losses, Method, Pass, Setting, elbo_terms
+from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, Setting, elbo_terms
 
 
 @dataclass(frozen=True)
-class AnnealedVAE(Method):
+class AnnealedVAE(Autoencoder):
     """rec + gamma |KL - C|, C = c_max min(1, step / iteration_threshold), in nats; [1], equation 8.
 
     KL is the mean over the batch: the capacity C binds the batch, not each image.

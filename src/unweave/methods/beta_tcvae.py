@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from unweave.methods.method import AUTOENCODER, Losses, Method, Pass, Setting, elbo_terms
+from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, Setting, elbo_terms
 from unweave.nn.gaussian import Estimator, decomposition
 
 
 @dataclass(frozen=True)
-class BetaTCVAE(Method):
+class BetaTCVAE(Autoencoder):
     """rec + alpha I(z; n) + beta TC + gamma sum_d KL(q(z_d) || p(z_d)); [1], equation 4.
 
     The three add up to KL on average over the data, so alpha = gamma = 1 leaves rec + KL + (beta - 1) TC, and

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from unweave.methods.method import AUTOENCODER, Losses, Method, Pass, Setting, elbo_terms
+from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, Setting, elbo_terms
 
 
 @dataclass(frozen=True)
-class BetaVAE(Method):
+class BetaVAE(Autoencoder):
     """rec + beta KL; [1], equation 4. beta = 1 is the VAE.
 
     beta weighs sums over pixels and latents; it is not the normalised beta that [1] also plots.

@@ -12,7 +12,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from unweave.methods.method import AUTOENCODER, Losses, Method, Pass, Setting, elbo_terms
+from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, Setting, elbo_terms
 
 CITATION = """@inproceedings{kumar2018dip,
   author = {Abhishek Kumar and Prasanna Sattigeri and Avinash Balakrishnan},
@@ -23,7 +23,7 @@ CITATION = """@inproceedings{kumar2018dip,
 
 
 @dataclass(frozen=True)
-class DIPVAE1(Method):
+class DIPVAE1(Autoencoder):
     """rec + KL + lambda_od sum_{i != j} Cov_ij^2 + lambda_d sum_i (Cov_ii - 1)^2; [1], equation 6.
 
     Cov = Cov[mean], the covariance over the batch of the means of q(z|x), divided by B and not by B - 1.
@@ -43,7 +43,7 @@ class DIPVAE1(Method):
 
 
 @dataclass(frozen=True)
-class DIPVAE2(Method):
+class DIPVAE2(Autoencoder):
     """rec + KL + lambda_od sum_{i != j} Cov_ij^2 + lambda_d sum_i (Cov_ii - 1)^2; [1], equation 7.
 
     Cov = Cov[mean] + E diag(exp(log_var)), the covariance of the codes themselves: that of `DIPVAE1` and the

@@ -16,21 +16,21 @@ from unweave.errors import UnweaveError
 from unweave.methods.method import (
     AUTOENCODER,
     Adam,
+    Autoencoder,
     Draws,
     Losses,
-    Method,
     Pass,
     Player,
     Setting,
+    code_discriminator,
     elbo_terms,
 )
-from unweave.nn.networks import Discriminator
 
 DISCRIMINATOR = "discriminator"
 
 
 @dataclass(frozen=True)
-class FactorVAE(Method):
+class FactorVAE(Autoencoder):
     """rec + KL + gamma TC, TC = mean_batch log D(z) / (1 - D(z)); [1], equations 2 and 3.
 
     The discriminator gives two logits; D = softmax(logits)_0 is the probability that z is a code and not one
@@ -55,9 +55,12 @@ class FactorVAE(Method):
   booktitle = {International Conference on Machine Learning},
   year = {2018}
 }"""
-    players: ClassVar[tuple[Player, ...]] = (
-        Player(DISCRIMINATOR, Discriminator, Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)),
-    )
+
+    @property
+    def players(self) -> tuple[Player, ...]:
+        """The discriminator."""
+        adam = Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
+        return (Player(DISCRIMINATOR, code_discriminator(), adam),)
 
     @property
     def other_batch(self) -> bool:

@@ -7,13 +7,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, Literal, TypeAlias
 
 import torch
 from torch import Tensor
 
-from unweave.methods.method import AUTOENCODER, Adam, Losses, Method, Pass, Player, Setting, elbo_terms
+from unweave.methods.method import (
+    AUTOENCODER,
+    Adam,
+    Autoencoder,
+    Losses,
+    Pass,
+    Player,
+    Setting,
+    code_discriminator,
+    elbo_terms,
+)
 from unweave.nn.divergences import (
     Bandwidth,
     judge,
@@ -22,7 +31,6 @@ from unweave.nn.divergences import (
     stein_discrepancy,
     stein_surrogate,
 )
-from unweave.nn.networks import Discriminator
 
 Divergence: TypeAlias = Literal["mmd", "stein", "adversarial"]
 
@@ -30,7 +38,7 @@ DISCRIMINATOR = "discriminator"
 
 
 @dataclass(frozen=True)
-class InfoVAE(Method):
+class InfoVAE(Autoencoder):
     """rec + (1 - alpha) KL(q(z|x) || p(z)) + (alpha + lambda - 1) D(q(z) || p(z)); [1], negated.
 
     alpha = 0 and lambda = 1 is the VAE; alpha is at most 1, which takes the KL of each image away and leaves
@@ -66,18 +74,14 @@ class InfoVAE(Method):
   pages = {5885--5892},
   year = {2019}
 }"""
-    players: ClassVar[tuple[Player, ...]] = (
-        Player(
-            DISCRIMINATOR,
-            partial(Discriminator, width=1000, depth=2),
-            Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8),
-        ),
-    )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    @property
+    def players(self) -> tuple[Player, ...]:
+        """A discriminator, where the divergence is its verdict."""
         if self.divergence != "adversarial":
-            object.__setattr__(self, "players", ())  # of this one alone: nobody to play against
+            return ()
+        adam = Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
+        return (Player(DISCRIMINATOR, code_discriminator(depth=2), adam),)
 
     def loss(self, forward: Pass) -> Losses:
         """The objective of [1], negated, and that of the discriminator if there is one."""

@@ -1,5 +1,9 @@
 """What a method is: hyper-parameters, and a loss of what one forward pass gives.
 
+Most methods are autoencoders: they share the networks and the forward pass, and differ in the loss. A method
+with networks of its own, such as a GAN, says itself how they are built, what each of its players minimises,
+and how they encode and decode.
+
 Everything carries leading axes for the runs of a population, (P, B, ...) or none at all, (B, ...): a loss
 is written as its paper writes it, for one model, and reduces over the last axes only.
 
@@ -12,20 +16,22 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cache, cached_property
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, get_args, get_type_hints
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import Any, ClassVar, Protocol, TypeAlias, get_args, get_type_hints
 
 import numpy as np
 from torch import Tensor, nn
 
 from unweave.errors import UnweaveError
+from unweave.methods.supply import Images, Supply
 from unweave.nn.gaussian import Gaussian
+from unweave.nn.likelihood import Likelihood
+from unweave.nn.networks import Decoder, Discriminator, Encoder
 from unweave.streams import Stream
 
 Setting: TypeAlias = float | Tensor
-Needs: TypeAlias = Literal["images", "labels", "groups", "pairs", "sequences"]
 
 AUTOENCODER = "autoencoder"
 
@@ -36,8 +42,49 @@ class Draws(Protocol):
     def normal(self, purpose: str, rows: int, columns: int) -> Tensor:
         """(..., rows, columns) standard normal numbers."""
 
+    def uniform(self, purpose: str, rows: int, columns: int) -> Tensor:
+        """(..., rows, columns) numbers from 0 to 1."""
+
+    def integers(self, purpose: str, rows: int, sizes: Sequence[int]) -> Tensor:
+        """(..., rows, len(sizes)) int64: whole numbers from 0 to size - 1."""
+
     def permutations(self, purpose: str, rows: int, length: int) -> Tensor:
         """(..., rows, length) int64: a random order of 0 .. length - 1 in each row."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a step learns from; see supply.py for the order of images. Images are bytes, (..., B, c, h, w)."""
+
+    images: Tensor
+    labels: Tensor | None = None  # (..., B, k) int64, where the images have labels
+    # Of a second batch, from a fixed set of labelled points: images, labels (..., B, k), places in the set.
+    labelled_images: Tensor | None = None
+    labelled_labels: Tensor | None = None
+    labelled_index: Tensor | None = None  # (..., B) int64
+
+    def tensors(self) -> list[Tensor]:
+        """All that are there."""
+        found = (getattr(self, each.name) for each in fields(self))
+        return [tensor for tensor in found if tensor is not None]
+
+    def of_runs(self, runs: slice) -> Batch:
+        """The part of some runs of a population."""
+        there = {each.name: getattr(self, each.name) for each in fields(self)}
+        return replace(self, **{name: tensor[runs] for name, tensor in there.items() if tensor is not None})
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """What the encoder says of labelled images."""
+
+    posterior: Gaussian  # q(z|x), (..., B, D)
+    labels: Tensor  # (..., B, k) int64
+    sizes: tuple[int, ...]  # (k): how many values each label has
+
+    def of_runs(self, runs: slice) -> Labelled:
+        """The part of some runs of a population."""
+        return Labelled(self.posterior[runs], self.labels[runs], self.sizes)
 
 
 @dataclass(frozen=True)
@@ -53,11 +100,11 @@ class Pass:
     networks: Mapping[str, nn.Module] = field(default_factory=dict)  # the method's other players
     # (..., B, D): codes of a second batch, where a method asks for it; nothing is learned through them.
     other_sample: Tensor | None = None
+    labelled: Labelled | None = None  # of the method's labelled images
+    kl: Tensor = field(init=False)  # (...): KL(q(z|x) || N(0, I)), mean over the batch
 
-    @cached_property
-    def kl(self) -> Tensor:
-        """(...): KL(q(z|x) || N(0, I)), mean over the batch."""
-        return self.posterior.kl().mean(-1)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kl", self.posterior.kl().mean(-1))
 
 
 @dataclass(frozen=True)
@@ -78,20 +125,37 @@ class Adam:
     epsilon: float = 1e-8
 
 
-class Build(Protocol):
-    """Makes the network of a player for a population: one stream of initial weights a run."""
+@dataclass(frozen=True)
+class Blueprint:
+    """What networks are built for: one stream of initial weights a run, and the shapes of data and code."""
 
-    def __call__(self, streams: Sequence[Stream], latents: int) -> nn.Module:
-        """Networks whose parameters are (P, ...)."""
+    streams: Sequence[Stream]
+    shape: tuple[int, int, int]  # (c, h, w) of an image
+    latents: int
+    architecture: str = "released"
+    label_sizes: tuple[int, ...] = ()  # how many values each label has, where the method is given labels
 
 
 @dataclass(frozen=True)
 class Player:
-    """A network that is trained beside the autoencoder, with an optimiser and a loss of its own."""
+    """A network that is trained with an optimiser and a loss of its own; its parameters are (P, ...).
+
+    Without settings of Adam it takes those of the autoencoder, and the run's learning rate.
+    """
 
     name: str
-    build: Build
-    adam: Adam
+    build: Callable[[Blueprint], nn.Module]
+    adam: Adam | None = None
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where training stands, for a method with networks of its own."""
+
+    step: Tensor | int  # how many updates were made before this one
+    data_size: int  # N, the number of images in the data set
+    draws: Draws
+    likelihood: Likelihood
 
 
 @dataclass(frozen=True)
@@ -101,9 +165,6 @@ class Method(ABC):
     name: ClassVar[str]
     citation: ClassVar[str]  # BibTeX
     strength: ClassVar[str | None] = None  # the setting that studies vary
-    needs: ClassVar[Needs] = "images"
-    players: ClassVar[tuple[Player, ...]] = ()  # besides the autoencoder
-    stochastic: ClassVar[bool] = True  # whether z is drawn from q(z|x), or is its mean
 
     def __post_init__(self) -> None:
         kinds = get_type_hints(type(self))
@@ -117,13 +178,80 @@ class Method(ABC):
                 )
 
     @property
+    def players(self) -> tuple[Player, ...]:
+        """The networks with a loss of their own; of an autoencoder, those besides itself."""
+        return ()
+
+    @property
+    def supply(self) -> Supply:
+        """What it learns from."""
+        return Images()
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether z is drawn from q(z|x), or is its mean."""
+        return True
+
+    @abstractmethod
+    def networks(self, plan: Blueprint) -> dict[str, nn.Module]:
+        """The networks that `encode` and `decode` need, by the names of their weights."""
+
+    @abstractmethod
+    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
+        """q(z|x) of images (P, B, c, h, w), (P, B, D): what scores are computed of."""
+
+    @abstractmethod
+    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
+        """Logits (P, B, c, h, w) of codes (P, B, D)."""
+
+
+class Autoencoder(Method):
+    """A method that trains the usual encoder and decoder, by a loss of what one pass through them gives."""
+
+    @property
     def other_batch(self) -> bool:
         """Whether the loss wants the codes of a second, independent batch."""
         return False
 
+    def merged(self, posterior: Gaussian) -> Gaussian:
+        """The posteriors that codes are drawn from: groups and pairs may share theirs."""
+        return posterior
+
     @abstractmethod
     def loss(self, forward: Pass) -> Losses:
         """The objective of each player."""
+
+    def networks(self, plan: Blueprint) -> dict[str, nn.Module]:
+        """The usual encoder and decoder."""
+        arguments = plan.streams, plan.shape, plan.latents, plan.architecture
+        return {"encoder": Encoder(*arguments), "decoder": Decoder(*arguments)}
+
+    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
+        """q(z|x)."""
+        posterior: Gaussian = networks["encoder"](images)
+        return posterior
+
+    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
+        """Logits."""
+        logits: Tensor = networks["decoder"](codes)
+        return logits
+
+
+class OwnNetworks(Method):
+    """A method with networks of its own: all of them are its players'."""
+
+    @abstractmethod
+    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+        """The objective of each player; the networks are under the players' names."""
+
+    def networks(self, plan: Blueprint) -> dict[str, nn.Module]:
+        """Those of all players."""
+        return {player.name: player.build(plan) for player in self.players}
+
+
+def code_discriminator(width: int = 1000, depth: int = 6) -> Callable[[Blueprint], Discriminator]:
+    """How a discriminator of codes is built."""
+    return lambda plan: Discriminator(plan.streams, plan.latents, width, depth)
 
 
 def elbo_terms(forward: Pass) -> dict[str, Tensor]:

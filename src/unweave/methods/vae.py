@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from unweave.methods.method import AUTOENCODER, Losses, Method, Pass, elbo_terms
+from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, elbo_terms
 
 
 @dataclass(frozen=True)
-class VAE(Method):
+class VAE(Autoencoder):
     """rec + KL: the negative evidence lower bound; [1], equation 3.
 
     rec = -E log p(x|z), estimated with one z for each x. KL = KL(q(z|x) || N(0, I)), in closed form.

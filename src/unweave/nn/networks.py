@@ -146,7 +146,8 @@ class Decoder(nn.Module):
 
     def _small_image(self, z: Tensor) -> Tensor:
         _check_input(self, z, (self.latents,))
-        return self.to_image(self.dense(z)).unflatten(2, self.first_image).permute(0, 1, 4, 2, 3)
+        image: Tensor = self.to_image(self.dense(z)).unflatten(2, self.first_image)
+        return image.permute(0, 1, 4, 2, 3)
 
 
 class Discriminator(nn.Module):

@@ -21,13 +21,13 @@ from unweave.nn.layers import EDGE_CHANNELS
 
 def down(x: Tensor, paddings: Sequence[int], precision: str, parameters: Sequence[Tensor]) -> Tensor:
     """Images (P, B, C, H, W), bytes or numbers, through convolutions: (P, B, features, h, w)."""
-    y = _Down.apply(_last_channels(x), tuple(paddings), precision, *parameters)
+    y: Tensor = _Down.apply(_last_channels(x), tuple(paddings), precision, *parameters)
     return y.permute(0, 1, 4, 2, 3)
 
 
 def up(x: Tensor, paddings: Sequence[int], precision: str, parameters: Sequence[Tensor]) -> Tensor:
     """Features (P, B, C, h, w) through transposed convolutions: (P, B, channels, H, W)."""
-    y = _Up.apply(_last_channels(x), tuple(paddings), precision, *parameters)
+    y: Tensor = _Up.apply(_last_channels(x), tuple(paddings), precision, *parameters)
     return y.permute(0, 1, 4, 2, 3)
 
 
@@ -162,6 +162,7 @@ def _up_backward(
     how: str,
 ) -> tuple[Tensor, list[Tensor | None]]:
     """Gradients of the input and of all parameters; g is the logits', but for the factor scale (P,)."""
+    sums: Tensor | None
     g, to_w, sums = edge.last_gradient(g, seen[-1], weights[-1], scale, len(seen) > 1, how)
     found: list[Tensor | None] = [_as_parameter(to_w), to_bias]
     for number in reversed(range(len(seen) - 1)):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import gc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -12,13 +13,16 @@ import torch
 
 from unweave.data import GroundTruth
 from unweave.data import load as load_data
+from unweave.errors import UnweaveError
 from unweave.evaluation.evaluate import Effort
 from unweave.evaluation.kept import all_kept, drop_codes, evaluate_run, keep_codes
 from unweave.gallery import draw_missing_pictures
 from unweave.run import Run
+from unweave.spec import RunSpec
 from unweave.store import RunFolder
 from unweave.study.folder import StudyFolder
 from unweave.study.planner import Unit
+from unweave.training.batches import Data
 from unweave.training.trainer import Plan, Report, Tell, pick_device, train_runs
 
 Progress: TypeAlias = Callable[[float], None]  # told the share that is done
@@ -61,17 +65,8 @@ class TrainAndScore:
             if self.tell:
                 self.tell(report)
 
-        largest = len(specs)
-        while True:
-            plan = Plan(self.device, self.log_every, self.checkpoint_every, largest)
-            try:
-                folders = train_runs(specs, data, paths, plan, tell)
-                break
-            except torch.cuda.OutOfMemoryError:
-                if largest == 1:
-                    raise
-                largest //= 2
-                torch.cuda.empty_cache()
+        plan = Plan(self.device, self.log_every, self.checkpoint_every, len(specs))
+        folders = train_what_fits(specs, data, paths, plan, tell)
         if self.hand_over:
             device = str(pick_device(self.device))
             ended = [folder for folder in folders if (folder.result or {}).get("outcome") == "finished"]
@@ -99,6 +94,29 @@ class TrainAndScore:
     def _is_measured(self, study: StudyFolder, folder: RunFolder) -> bool:
         spec = study.spec
         return all_kept(folder, spec.metrics, spec.representations, Effort(spec.points, seed=spec.seed))
+
+
+def train_what_fits(
+    specs: Sequence[RunSpec], data: Data, paths: Sequence[Path], plan: Plan, tell: Tell | None = None
+) -> list[RunFolder]:
+    """Train all runs; if the device has no memory for so many at a time, half as many, and so on."""
+    while True:
+        try:
+            return train_runs(specs, data, paths, plan, tell)
+        except torch.cuda.OutOfMemoryError:
+            if (at_a_time := min(plan.largest, len(specs))) == 1:
+                raise UnweaveError(_does_not_fit(specs[0], plan)) from None
+        # Only here, after the handler, does the error no longer hold on to what is on the device.
+        gc.collect()
+        torch.cuda.empty_cache()
+        plan = replace(plan, largest=at_a_time // 2)
+
+
+def _does_not_fit(spec: RunSpec, plan: Plan) -> str:
+    return (
+        f"not even one run of {spec.method.name} fits into the memory of {pick_device(plan.device)}, with "
+        f"batches of {spec.batch}: end what else uses it, or take a smaller batch or --device cpu."
+    )
 
 
 @cache

@@ -1,14 +1,16 @@
-"""Batches of images for a population: drawn and looked up on the device, or made on the host.
+"""Batches for a population: drawn and looked up on the device, or made on the host.
 
-Both ways give the same bytes. Row b at step t is what `GroundTruth.sample_factors` and `observe` give for
-row b of the run's stream child("batch").at(t).
+Both ways give the same bytes. Single images at step t are what `GroundTruth.sample_factors` and `observe`
+give for the run's stream child("batch").at(t); pairs, groups and sequences come from the same stream and
+`unweave.data.supervision`. The labelled points of a run are drawn once, from its stream
+child("labelled points").
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -16,7 +18,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unweave.data import Collection, GroundTruth, grid_table, variants
+from unweave.data.grid import Factors
+from unweave.data.supervision import Labelled as LabelledPoints
+from unweave.data.supervision import groups, labelled, pairs, sequences
 from unweave.data.variants import Origin, origin
+from unweave.errors import UnweaveError
+from unweave.methods.method import Batch
+from unweave.methods.supply import Groups, Images, Labels, Pairs, Sequences, Supply
 from unweave.nn.draws import PopulationDraws
 from unweave.nn.images import ImageTable, Paint, draw_images
 from unweave.streams import Stream
@@ -29,10 +37,17 @@ Progress = Callable[[int, int], None]
 class Batches(Protocol):
     """A source of images for all runs of a population."""
 
-    on_device: bool  # whether a batch needs nothing from the host, so that it can be part of a CUDA graph
+    def on_device(self, supply: Supply) -> bool:
+        """Whether such a batch needs nothing from the host, so that it can be part of a CUDA graph."""
 
-    def draw(self, draws: PopulationDraws, step: int, purpose: str, size: int) -> Tensor:
-        """(P, size, c, h, w) uint8, 0 to 255, for that step; channels-last in memory."""
+    def label_sizes(self, supply: Supply) -> tuple[int, ...]:
+        """How many values each label has; none where a batch has no labels."""
+
+    def draw(self, draws: PopulationDraws, step: int, purpose: str, size: int, supply: Supply) -> Batch:
+        """`size` images, pairs, groups or sequences for that step.
+
+        Images are (P, size x images that belong together, c, h, w) bytes, channels-last in memory.
+        """
 
 
 class ResidentBatches:
@@ -42,9 +57,8 @@ class ResidentBatches:
     that it is made from.
     """
 
-    on_device = True
-
     def __init__(self, ground_truth: GroundTruth, device: torch.device, progress: Progress | None) -> None:
+        self.host = HostBatches(ground_truth, device)
         made = origin(ground_truth)
         sizes, strides = _numbering(made)
         self.table = ImageTable(
@@ -57,30 +71,103 @@ class ResidentBatches:
             picture=_picture(made.paint, device),
         )
 
-    def draw(self, draws: PopulationDraws, step: int, purpose: str, size: int) -> Tensor:  # noqa: ARG002
-        """The draws know the step themselves: nothing here depends on the host."""
-        return draw_images(self.table, draws, purpose, size)
+    def on_device(self, supply: Supply) -> bool:
+        """Single images are."""
+        return isinstance(supply, Images)
+
+    def label_sizes(self, supply: Supply) -> tuple[int, ...]:
+        """How many values each label has."""
+        return self.host.label_sizes(supply)
+
+    def draw(self, draws: PopulationDraws, step: int, purpose: str, size: int, supply: Supply) -> Batch:
+        """The draws know the step themselves: of single images nothing depends on the host."""
+        if not self.on_device(supply):
+            return self.host.draw(draws, step, purpose, size, supply)
+        return Batch(draw_images(self.table, draws, purpose, size))
 
 
 class HostBatches:
     """Images made by NumPy, run by run, and sent to the device."""
 
-    on_device = False
-
     def __init__(self, data: Data, device: torch.device) -> None:
         self.data = data
         self.device = device
+        self._labelled: dict[tuple[int, Labels], LabelledPoints] = {}
 
-    def draw(self, draws: PopulationDraws, step: int, purpose: str, size: int) -> Tensor:
-        """Draws for one run after the other: a run's images do not depend on its company."""
-        images = [self._images(stream.child(*purpose.split("/")).at(step), size) for stream in draws.streams]
-        pixels = np.ascontiguousarray(np.stack(images).transpose(0, 1, 3, 4, 2))
+    def on_device(self, supply: Supply) -> bool:  # noqa: ARG002
+        """No batch is."""
+        return False
+
+    def label_sizes(self, supply: Supply) -> tuple[int, ...]:
+        """How many values each label has."""
+        if isinstance(supply, Labels):
+            return labelled(self._truth(supply), 1, 0, supply.labeller).sizes
+        return self._truth(supply).sizes if isinstance(supply, Groups) and supply.labels else ()
+
+    def draw(self, draws: PopulationDraws, step: int, purpose: str, size: int, supply: Supply) -> Batch:
+        """Draws for one run after the other: a run's batch does not depend on its company."""
+        path = purpose.split("/")
+        runs = [self._draw(run, run.child(*path).at(step), size, supply) for run in draws.streams]
+        return Batch(**{name: self._sent([run[name] for run in runs]) for name in runs[0]})
+
+    def _draw(self, run: Stream, stream: Stream, size: int, supply: Supply) -> dict[str, NDArray[Any]]:
+        """The batch of one run, by the names of Batch."""
+        if isinstance(self.data, Collection) and isinstance(supply, Images):
+            return {"images": self.data.images_at(self.data.sample_index(size, stream))}
+        truth = self._truth(supply)
+        factors = _factors(truth, size, stream, supply)
+        batch: dict[str, NDArray[Any]] = {"images": truth.observe(factors, stream)}
+        if isinstance(supply, Groups) and supply.labels:
+            batch["labels"] = factors
+        if isinstance(supply, Labels):
+            points = self._points(run, supply)
+            index = stream.child("labelled").integers(size, [supply.points])[:, 0]
+            images = truth.observe(points.factors[index], stream.child("labelled"))
+            batch |= {
+                "labelled_images": images,
+                "labelled_labels": points.labels[index],
+                "labelled_index": index,
+            }
+        return batch
+
+    def _points(self, run: Stream, supply: Labels) -> LabelledPoints:
+        key = run.key, supply
+        if key not in self._labelled:
+            points = labelled(
+                self._truth(supply), supply.points, run.child("labelled points"), supply.labeller
+            )
+            self._labelled[key] = points
+        return self._labelled[key]
+
+    def _truth(self, supply: Supply) -> GroundTruth:
+        if isinstance(self.data, Collection):
+            raise UnweaveError(
+                f"{self.data.name} is a collection of images without a grid of factors, from which no "
+                f"{type(supply).__name__.lower()} can be drawn. Use a ground truth, or another method."
+            )
+        return self.data
+
+    def _sent(self, runs: list[NDArray[Any]]) -> Tensor:
+        together = np.stack(runs)
+        if together.dtype != np.uint8:
+            return torch.from_numpy(together).to(self.device)
+        pixels = np.ascontiguousarray(together.transpose(0, 1, 3, 4, 2))
         return torch.from_numpy(pixels).to(self.device).permute(0, 1, 4, 2, 3)
 
-    def _images(self, stream: Stream, size: int) -> np.ndarray:
-        if isinstance(self.data, Collection):
-            return self.data.images_at(self.data.sample_index(size, stream))
-        return self.data.observe(self.data.sample_factors(size, stream), stream)
+
+def _factors(truth: GroundTruth, size: int, stream: Stream, supply: Supply) -> Factors:
+    """(images, k), those that belong together beside each other."""
+    match supply:
+        case Pairs():
+            drawn = pairs(truth, size, stream, supply.changed)
+            factors = np.stack([drawn.first, drawn.second], axis=1)
+        case Groups():
+            factors = groups(truth, size, supply.together, supply.shared, stream).factors
+        case Sequences():
+            factors = sequences(truth, size, supply.together, supply.content, stream)
+        case _:
+            factors = truth.sample_factors(size, stream)
+    return factors.reshape(-1, len(truth.factors))
 
 
 def batches_of(data: Data, device: torch.device, progress: Progress | None = None) -> Batches:

@@ -13,10 +13,9 @@ from torch import Tensor, nn
 
 from unweave.errors import UnweaveError
 from unweave.methods import settings_of
-from unweave.methods.method import Adam, Method, numeric_settings
+from unweave.methods.method import AUTOENCODER, Adam, Autoencoder, Blueprint, Method, numeric_settings
 from unweave.nn.draws import PopulationDraws
 from unweave.nn.layers import has_triton, lay_out_for_kernels, select_runs, set_precision
-from unweave.nn.networks import Decoder, Encoder
 from unweave.spec import RunSpec
 from unweave.streams import Stream
 from unweave.training.adam import PopulationAdam
@@ -26,8 +25,35 @@ SHARED = ("data", "batch", "latents", "architecture", "likelihood", "schedule", 
 
 
 def shared_by(spec: RunSpec) -> tuple[Any, ...]:
-    """Runs for which this is equal can train in one population."""
-    return tuple(getattr(spec, name) for name in SHARED)
+    """Runs for which this is equal can train in one population.
+
+    Autoencoders that learn from the same kind of batches share one forward pass. A method with networks of
+    its own trains among its own kind.
+    """
+    method = spec.method
+    family = repr(method.supply) if isinstance(method, Autoencoder) else _group_key(spec)
+    return *(getattr(spec, name) for name in SHARED), family
+
+
+@dataclass
+class Playing:
+    """A player of some neighbouring runs: networks that one optimiser trains for one objective."""
+
+    name: str
+    first: int
+    last: int
+    networks: dict[str, nn.Module]
+    adam: PopulationAdam
+    own_rate: float | None  # None: the runs' learning rates
+
+    @property
+    def runs(self) -> slice:
+        """Where its runs are in the population."""
+        return slice(self.first, self.last)
+
+    def parameters(self) -> list[nn.Parameter]:
+        """Of all its networks."""
+        return [parameter for network in self.networks.values() for parameter in network.parameters()]
 
 
 @dataclass
@@ -37,54 +63,56 @@ class Group:
     first: int
     last: int
     method: Method  # its numbers are tensors of shape (last - first,)
-    networks: dict[str, nn.Module]  # of the players besides the autoencoder
-    adams: dict[str, PopulationAdam]
+    players: list[Playing]  # besides the autoencoder that all groups share
 
     @property
     def runs(self) -> slice:
         """Where its runs are in the population."""
         return slice(self.first, self.last)
 
+    @property
+    def networks(self) -> dict[str, nn.Module]:
+        """Of its players, by their names."""
+        return {name: network for player in self.players for name, network in player.networks.items()}
+
 
 class Population:
     """Networks, optimisers and random streams of some runs, all at the same step."""
 
-    def __init__(self, specs: Sequence[RunSpec], shape: tuple[int, int, int], device: torch.device) -> None:
+    def __init__(
+        self,
+        specs: Sequence[RunSpec],
+        shape: tuple[int, int, int],
+        device: torch.device,
+        label_sizes: tuple[int, ...] = (),
+    ) -> None:
         if len({shared_by(spec) for spec in specs}) != 1:
-            raise UnweaveError(f"runs of one population must agree in {', '.join(SHARED)}.")
+            raise UnweaveError(f"runs of one population must agree in {', '.join(SHARED)}, and in batches.")
         self.specs = sorted(specs, key=_group_key)
-        self.shape, self.device = shape, device
+        self.shape, self.device, self.label_sizes = shape, device, label_sizes
         self.step = torch.zeros((), dtype=torch.int64, device=device)
-        spec, streams = self.specs[0], [Stream.of(spec.seed) for spec in self.specs]
-        self.draws = PopulationDraws(streams, self.step)
-        self.encoder = Encoder(streams, shape, spec.latents, spec.architecture).to(device)
-        self.decoder = Decoder(streams, shape, spec.latents, spec.architecture).to(device)
-        if device.type == "cuda" and has_triton():
-            lay_out_for_kernels(self.encoder)
-            lay_out_for_kernels(self.decoder)
-        self.adam = PopulationAdam(self.parameters(), Adam())
+        self.draws = PopulationDraws([Stream.of(spec.seed) for spec in self.specs], self.step)
+        self.autoencoder = self._make_autoencoder()
         self.groups = self._make_groups()
-        for module in self.modules().values():
-            set_precision(module, spec.precision)
-        self.adam.attach(self.parameters())
-        for group in self.groups:
-            for name, module in group.networks.items():
-                group.adams[name].attach(list(module.parameters()))
+        for player in self.players:
+            for network in player.networks.values():
+                set_precision(network, self.specs[0].precision)
+            player.adam.attach(player.parameters())
         self._tabulate()
 
     def __len__(self) -> int:
         return len(self.specs)
 
-    def parameters(self) -> list[nn.Parameter]:
-        """Of the autoencoder."""
-        return [*self.encoder.parameters(), *self.decoder.parameters()]
+    @property
+    def players(self) -> list[Playing]:
+        """All of them: the autoencoder that groups share, if they do, and then those of each group."""
+        shared = [] if self.autoencoder is None else [self.autoencoder]
+        return shared + [player for group in self.groups for player in group.players]
 
-    def modules(self) -> dict[str, nn.Module]:
-        """All networks; those of a group's players under names of their own."""
-        found: dict[str, nn.Module] = {"encoder": self.encoder, "decoder": self.decoder}
-        for group in self.groups:
-            found |= {f"{group.first}/{name}": module for name, module in group.networks.items()}
-        return found
+    @property
+    def supply(self) -> Any:
+        """What its runs learn from."""
+        return self.groups[0].method.supply
 
     def run_state(self, run: int) -> dict[str, Tensor]:
         """Weights and moments of one run: all that is needed, with the step, to go on with it."""
@@ -93,7 +121,7 @@ class Population:
     @torch.no_grad()
     def load_run_state(self, run: int, state: dict[str, Tensor]) -> None:
         """Put a run back to where `run_state` was taken."""
-        tensors = list(self._tensors_of(run))
+        tensors = self._tensors_of(run)
         wanted = {name: tensor[at].shape for name, tensor, at in tensors}
         given = {name: tensor.shape for name, tensor in state.items()}
         if wanted != given:
@@ -101,49 +129,66 @@ class Population:
             raise UnweaveError(f'the state does not fit the run\'s networks, first at "{odd}".')
         for name, tensor, at in tensors:
             tensor[at] = state[name].to(tensor.device)
-        for adam in (self.adam, *(adam for group in self.groups for adam in group.adams.values())):
-            adam.round()
+        for player in self.players:
+            player.adam.round()
 
     def select(self, keep: Sequence[int]) -> None:
         """Go on with some of the runs only."""
-        chosen = torch.as_tensor(list(keep), device=self.device)
-        select_runs(self.encoder, keep)
-        select_runs(self.decoder, keep)
-        self.adam.select(chosen, self.parameters())
-        groups = []
-        for group in self.groups:
-            kept = [run - group.first for run in keep if group.first <= run < group.last]
-            if kept:
-                within = torch.as_tensor(kept, device=self.device)
-                for name, module in group.networks.items():
-                    select_runs(module, kept)
-                    group.adams[name].select(within, list(module.parameters()))
-                groups.append(group)
+        for player in self.players:
+            within = [run - player.first for run in keep if player.first <= run < player.last]
+            if within:
+                for network in player.networks.values():
+                    select_runs(network, within)
+                player.adam.select(torch.as_tensor(within, device=self.device), player.parameters())
         self.specs = [self.specs[run] for run in keep]
         self.draws = PopulationDraws([Stream.of(spec.seed) for spec in self.specs], self.step)
-        self.groups = groups
+        self.groups = [g for g in self.groups if any(g.first <= run < g.last for run in keep)]
         first = 0
         for group, (_, specs) in zip(self.groups, groupby(self.specs, _group_key), strict=True):
             found = list(specs)
             group.first, group.last = first, first + len(found)
+            for player in group.players:
+                player.first, player.last = group.first, group.last
             group.method = _stacked([spec.method for spec in found], self.device)
             first = group.last
+        if self.autoencoder is not None:
+            self.autoencoder.last = first
         self._tabulate()
+
+    def _make_autoencoder(self) -> Playing | None:
+        method = self.specs[0].method
+        if not isinstance(method, Autoencoder):
+            return None
+        networks = method.networks(self._blueprint(self.specs))
+        return self._playing(AUTOENCODER, 0, networks, None)
 
     def _make_groups(self) -> list[Group]:
         groups, first = [], 0
         for _, specs in groupby(self.specs, _group_key):
             found = list(specs)
-            streams = [Stream.of(spec.seed) for spec in found]
-            method = found[0].method
-            networks = {p.name: p.build(streams, found[0].latents).to(self.device) for p in method.players}
-            adams = {
-                p.name: PopulationAdam(list(networks[p.name].parameters()), p.adam) for p in method.players
-            }
+            plan, method = self._blueprint(found), found[0].method
+            players = [
+                self._playing(player.name, first, {player.name: player.build(plan)}, player.adam)
+                for player in method.players
+            ]
             stacked = _stacked([spec.method for spec in found], self.device)
-            groups.append(Group(first, first + len(found), stacked, networks, adams))
+            groups.append(Group(first, first + len(found), stacked, players))
             first += len(found)
         return groups
+
+    def _playing(self, name: str, first: int, networks: dict[str, nn.Module], adam: Adam | None) -> Playing:
+        for network in networks.values():
+            network.to(self.device)
+            if self.device.type == "cuda" and has_triton():
+                lay_out_for_kernels(network)
+        parameters = [parameter for network in networks.values() for parameter in network.parameters()]
+        optimiser = PopulationAdam(parameters, adam or Adam())
+        rate = None if adam is None else adam.learning_rate
+        return Playing(name, first, first + len(parameters[0]), networks, optimiser, rate)
+
+    def _blueprint(self, specs: Sequence[RunSpec]) -> Blueprint:
+        streams = [Stream.of(spec.seed) for spec in specs]
+        return Blueprint(streams, self.shape, specs[0].latents, specs[0].architecture, self.label_sizes)
 
     def _tabulate(self) -> None:
         """Settings of the runs as tensors: rates (P,), steps (P,), and 1 where z is drawn, 0 where not."""
@@ -155,25 +200,22 @@ class Population:
     def _tensors_of(self, run: int) -> list[tuple[str, Tensor, int]]:
         """(name, tensor of the population, place in it) of all that belongs to a run."""
         found: list[tuple[str, Tensor, int]] = []
-
-        def add(prefix: str, module: nn.Module, adam: PopulationAdam, part: slice, at: int) -> None:
-            names = [name for name, _ in module.named_parameters()]
+        for player in self.players:
+            if not player.first <= run < player.last:
+                continue
+            names = [
+                f"{n}.{p}" for n, network in player.networks.items() for p, _ in network.named_parameters()
+            ]
+            adam = player.adam
             for kind, tensors in (
                 ("weights", adam.masters),
                 ("first_moment", adam.first),
                 ("second_moment", adam.second),
             ):
-                found.extend(
-                    (f"{kind}.{prefix}.{name}", tensor, at)
-                    for name, tensor in zip(names, tensors[part], strict=True)
-                )
-
-        count = len(list(self.encoder.parameters()))
-        add("encoder", self.encoder, self.adam, slice(None, count), run)
-        add("decoder", self.decoder, self.adam, slice(count, None), run)
-        group = next(group for group in self.groups if group.first <= run < group.last)
-        for name, module in group.networks.items():
-            add(name, module, group.adams[name], slice(None), run - group.first)
+                found += [
+                    (f"{kind}.{name}", tensor, run - player.first)
+                    for name, tensor in zip(names, tensors, strict=True)
+                ]
         return found
 
 

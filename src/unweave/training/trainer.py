@@ -27,7 +27,7 @@ from unweave.data.grid import GroundTruth
 from unweave.errors import UnweaveError
 from unweave.spec import RunSpec
 from unweave.store import RunFolder
-from unweave.training.batches import Batches, Data, batches_of
+from unweave.training.batches import Batches, Data, HostBatches, batches_of
 from unweave.training.population import Population, shared_by
 from unweave.training.update import Update
 
@@ -73,14 +73,16 @@ def train_runs(
     by_id: dict[str, RunFolder] = {}
     for spec, path in zip(specs, folders, strict=True):
         by_id[spec.id] = RunFolder(path)
-        by_id[spec.id].create(spec, _origin(data, device))
+        sizes = HostBatches(data, device).label_sizes(spec.method.supply)
+        by_id[spec.id].create(spec, _origin(data, device) | ({"label_sizes": list(sizes)} if sizes else {}))
     _complete_endings(by_id)
     open_specs = [spec for spec in {spec.id: spec for spec in specs}.values() if not by_id[spec.id].result]
     if open_specs:
         batches = batches_of(data, device)
         with noted_signals() as stopped:
             for together, step in _populations(open_specs, by_id, plan.largest):
-                population = Population(together, data.shape, device)
+                sizes = batches.label_sizes(together[0].method.supply)
+                population = Population(together, data.shape, device, sizes)
                 _Training(population, step, by_id, batches, len(data), plan, tell, stopped).run()
     return [by_id[spec.id] for spec in specs]
 

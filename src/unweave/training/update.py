@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from unweave.methods.method import AUTOENCODER, Losses, Pass
+from unweave.methods.method import (
+    AUTOENCODER,
+    Autoencoder,
+    Batch,
+    Labelled,
+    Losses,
+    Moment,
+    OwnNetworks,
+    Pass,
+)
+from unweave.nn.gaussian import Gaussian
 from unweave.nn.layers import precision_context
+from unweave.nn.networks import Decoder, Encoder
 from unweave.nn.schedule import scale
 from unweave.training.adam import PopulationAdam, clip
 from unweave.training.batches import Batches
-from unweave.training.population import Group, Population
+from unweave.training.population import Group, Playing, Population
 
 # The purposes of a run's streams while it trains.
 BATCH, OTHER_BATCH, NOISE, OTHER_NOISE = "batch", "other batch", "noise", "other noise"
@@ -30,8 +42,9 @@ class Update:
         self.terms: list[dict[str, Tensor]] = []
         self.counted = 0
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._inputs: list[Tensor] = []
+        self._inputs: list[Batch] = []
         self._step = int(population.step)
+        self._on_device = batches.on_device(population.supply)
 
     def run(self, steps: int, stop: Sequence[int] = ()) -> int:
         """Make some updates, or fewer if `stop` is no longer empty; return how many."""
@@ -75,23 +88,24 @@ class Update:
             totals = {n: torch.stack([states[run][f"log.{n}"] for run in runs]) for n in names[group.first]}
             self.terms.append({name: total.to(self.population.device) for name, total in totals.items()})
 
-    def _draw(self) -> list[Tensor]:
+    def _draw(self) -> list[Batch]:
         """The batches of this step: the one of all runs, and, for each group that asks for it, another."""
         population, size = self.population, self.population.specs[0].batch
-        images = [self.batches.draw(population.draws, self._step, BATCH, size)]
+        batches = [self.batches.draw(population.draws, self._step, BATCH, size, population.supply)]
         for group in population.groups:
-            if group.method.other_batch:
+            if isinstance(group.method, Autoencoder) and group.method.other_batch:
                 draws = population.draws.of_runs(group.first, group.last)
-                images.append(self.batches.draw(draws, self._step, OTHER_BATCH, size))
-        return images
+                batches.append(self.batches.draw(draws, self._step, OTHER_BATCH, size, population.supply))
+        return batches
 
     def _run_graph(self) -> None:
         if self._graph is None:
             self._capture()
             return
-        if not self.batches.on_device:
+        if not self._on_device:
             for static, new in zip(self._inputs, self._draw(), strict=True):
-                static.copy_(new)
+                for there, tensor in zip(static.tensors(), new.tensors(), strict=True):
+                    there.copy_(tensor)
         self._graph.replay()
 
     def _capture(self) -> None:
@@ -104,72 +118,104 @@ class Update:
         torch.cuda.current_stream().wait_stream(aside)
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph):
-            self._advance(self._draw() if self.batches.on_device else self._inputs)
+            self._advance(self._draw() if self._on_device else self._inputs)
 
-    def _advance(self, images: list[Tensor]) -> None:
+    def _advance(self, batches: list[Batch]) -> None:
         population = self.population
         spec = population.specs[0]
         with precision_context(spec.precision):
-            losses = self._losses(images)
-            rates = population.rates * scale(spec.schedule, population.step, population.steps)
-            objective = torch.cat([loss.players[AUTOENCODER] for loss in losses])
-            others = list(_other_players(population.groups, losses))
+            losses = self._losses(batches)
+            objectives = self._objectives(losses)
             # The gradients of all players are taken before any of them moves.
-            gradients = [_gradients(objective, population.adam, spec.gradient_clip, keep=bool(others))]
-            for i, (_, adam, loss) in enumerate(others):
-                gradients.append(_gradients(loss, adam, spec.gradient_clip, keep=i + 1 < len(others)))
-        population.adam.update(gradients[0], population.step, rates)
-        for (group, adam, _), gradient in zip(others, gradients[1:], strict=True):
-            share = rates[group.runs] / population.rates[group.runs]
-            adam.update(gradient, population.step, adam.settings.learning_rate * share)
+            gradients = [
+                _gradients(loss, player.adam, spec.gradient_clip, keep=number + 1 < len(objectives))
+                for number, (player, loss) in enumerate(objectives)
+            ]
+        share = scale(spec.schedule, population.step, population.steps)
+        for (player, _), gradient in zip(objectives, gradients, strict=True):
+            rates = population.rates[player.runs]
+            if player.own_rate is not None:
+                rates = torch.full_like(rates, player.own_rate)
+            player.adam.update(gradient, population.step, rates * share[player.runs])
         self._add_terms(losses)
         population.step += 1
 
-    def _losses(self, images: list[Tensor]) -> list[Losses]:
+    def _objectives(self, losses: list[Losses]) -> list[tuple[Playing, Tensor]]:
+        """What each player minimises."""
+        shared, found = self.population.autoencoder, list[tuple[Playing, Tensor]]()
+        if shared is not None:
+            found.append((shared, torch.cat([loss.players[AUTOENCODER] for loss in losses])))
+        for group, loss in zip(self.population.groups, losses, strict=True):
+            found += [(player, loss.players[player.name]) for player in group.players]
+        return found
+
+    def _losses(self, batches: list[Batch]) -> list[Losses]:
+        if self.population.autoencoder is not None:
+            return self._of_autoencoders(batches[0], batches[1:], self.population.autoencoder.networks)
+        population, likelihood = self.population, self.population.specs[0].likelihood
+        (group,) = population.groups  # networks of its own are trained among its own kind
+        moment = Moment(population.step, self.data_size, population.draws, likelihood)
+        return [cast(OwnNetworks, group.method).losses(batches[0], group.networks, moment)]
+
+    def _of_autoencoders(
+        self, batch: Batch, others: list[Batch], networks: Mapping[str, nn.Module]
+    ) -> list[Losses]:
         population, spec = self.population, self.population.specs[0]
-        posterior = population.encoder(images[0])
-        noise = population.draws.normal(NOISE, spec.batch, spec.latents)
-        sample = posterior.sample(noise * population.spread)
-        reconstruction = population.decoder.reconstruction(sample, images[0], spec.likelihood)
-        found, other = [], iter(images[1:])
-        for group in population.groups:
-            draws = population.draws.of_runs(group.first, group.last)
+        methods = [cast(Autoencoder, group.method) for group in population.groups]
+        encoder, decoder = cast(Encoder, networks["encoder"]), cast(Decoder, networks["decoder"])
+        posterior = encoder(batch.images)
+        merged = _merged(posterior, [(m, g.runs) for m, g in zip(methods, population.groups, strict=True)])
+        noise = population.draws.normal(NOISE, batch.images.shape[1], spec.latents)
+        sample = merged.sample(noise * population.spread)
+        reconstruction = decoder.reconstruction(sample, batch.images, spec.likelihood)
+        labelled = self._labelled(batch, encoder)
+        found, other = [], iter(others)
+        for method, group in zip(methods, population.groups, strict=True):
             forward = Pass(
                 reconstruction=reconstruction[group.runs],
-                posterior=posterior[group.runs],
+                posterior=merged[group.runs],
                 sample=sample[group.runs],
                 step=population.step,
                 data_size=self.data_size,
-                draws=draws,
+                draws=population.draws.of_runs(group.first, group.last),
                 networks=group.networks,
-                other_sample=self._other_sample(group, next(other)) if group.method.other_batch else None,
+                other_sample=self._other_sample(group, next(other), encoder) if method.other_batch else None,
+                labelled=None if labelled is None else labelled.of_runs(group.runs),
             )
-            found.append(group.method.loss(forward))
+            found.append(method.loss(forward))
         return found
 
-    def _other_sample(self, group: Group, images: Tensor) -> Tensor:
-        spec, encoder = self.population.specs[0], self.population.encoder
-        noise = self.population.draws.of_runs(group.first, group.last).normal(
-            OTHER_NOISE, spec.batch, spec.latents
-        )
+    def _labelled(self, batch: Batch, encoder: Encoder) -> Labelled | None:
+        if batch.labelled_images is None or batch.labelled_labels is None:
+            return None
+        return Labelled(encoder(batch.labelled_images), batch.labelled_labels, self.population.label_sizes)
+
+    def _other_sample(self, group: Group, batch: Batch, encoder: Encoder) -> Tensor:
+        draws = self.population.draws.of_runs(group.first, group.last)
+        noise = draws.normal(OTHER_NOISE, batch.images.shape[1], self.population.specs[0].latents)
         with torch.no_grad():  # only other players see it, and they do not move the encoder
             weights = {name: weight[group.runs] for name, weight in encoder.named_parameters()}
-            sample: Tensor = torch.func.functional_call(encoder, weights, images).sample(noise)
+            sample: Tensor = torch.func.functional_call(encoder, weights, batch.images).sample(noise)
         return sample
 
     def _add_terms(self, losses: list[Losses]) -> None:
         if not self.terms:
             self.terms = [{name: torch.zeros_like(t) for name, t in loss.terms.items()} for loss in losses]
-        totals = [total for group in self.terms for total in group.values()]
-        torch._foreach_add_(totals, [term.detach() for loss in losses for term in loss.terms.values()])
+        pairs = [
+            (totals[name], term)
+            for totals, loss in zip(self.terms, losses, strict=True)
+            for name, term in loss.terms.items()
+        ]
+        torch._foreach_add_([total for total, _ in pairs], [term.detach() for _, term in pairs])
 
 
-def _other_players(
-    groups: list[Group], losses: list[Losses]
-) -> Iterator[tuple[Group, PopulationAdam, Tensor]]:
-    for group, loss in zip(groups, losses, strict=True):
-        for name, adam in group.adams.items():
-            yield group, adam, loss.players[name]
+def _merged(posterior: Gaussian, groups: list[tuple[Autoencoder, slice]]) -> Gaussian:
+    """The posteriors that codes are drawn from; nothing is copied where no method changes its own."""
+    before = [posterior[runs] for _, runs in groups]
+    after = [method.merged(own) for (method, _), own in zip(groups, before, strict=True)]
+    if all(new is old for new, old in zip(after, before, strict=True)):
+        return posterior
+    return Gaussian(torch.cat([part.mean for part in after]), torch.cat([part.log_var for part in after]))
 
 
 def _gradients(loss: Tensor, adam: PopulationAdam, largest: float | None, keep: bool) -> list[Tensor]:

@@ -1,0 +1,57 @@
+"""What a method learns from: single images, pairs, groups, sequences, or images of which some have labels.
+
+A batch is `batch` images, pairs, groups or sequences. The images of a pair, group or sequence are neighbours
+in it: a batch of n groups of m has the images of the first group in rows 0 to m - 1, and so on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from unweave.data.supervision import Labeller
+from unweave.data.supervision.labels import PERFECT
+
+
+@dataclass(frozen=True)
+class Images:
+    """Single images, independent of each other."""
+
+    together: int = 1  # images that belong together
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Two images that differ in a few factors; see `unweave.data.supervision.pairs`."""
+
+    changed: int | Literal["random", "published"] = "random"
+    together: int = 2
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Images that share some factors; see `unweave.data.supervision.groups`."""
+
+    together: int = 2
+    shared: int | tuple[str, ...] = 1
+    labels: bool = False  # whether the method is told the factors
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Frames in which some factors stay and the others move; see `unweave.data.supervision.sequences`."""
+
+    together: int
+    content: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Single images, and as many others at each step from a fixed set of labelled ones."""
+
+    points: int  # in the labelled set
+    labeller: Labeller = PERFECT
+    together: int = 1
+
+
+Supply: TypeAlias = Images | Pairs | Groups | Sequences | Labels

@@ -1,0 +1,116 @@
+"""Adam's Triton kernel against the plain update, several steps, on random shapes."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from nn.triton_device import CUDA, DEVICE, LOW, numbers, poison  # noqa: F401
+
+from unweave.nn import adam_kernels as kernels  # isort: skip
+from unweave.methods.method import Adam
+from unweave.training.adam import PopulationAdam
+
+BETWEEN = 7.0  # fills the memory behind the tensors
+SETTINGS = Adam(beta1=0.5, beta2=0.9, epsilon=1e-3)  # so that each of them shows after a few steps
+
+
+def fenced(values: Tensor) -> tuple[Tensor, Tensor]:
+    """The same numbers with something behind them in memory that nobody may write to."""
+    memory = torch.full((values.numel() + 2000,), BETWEEN, dtype=values.dtype, device=DEVICE)
+    inside = memory[: values.numel()].view(values.shape)
+    inside.copy_(values)
+    return inside, memory[values.numel() :]
+
+
+def plain_updates(start: Tensor, gradients: Sequence[Tensor], rates: Tensor) -> PopulationAdam:
+    """The plain update, which is the one of the CPU."""
+    adam = PopulationAdam([start.float()], SETTINGS)
+    for step, gradient in enumerate(gradients):
+        adam.update([gradient.float()], torch.tensor(step), rates)
+    return adam
+
+
+def update_by_kernel(
+    master: Tensor, used: Tensor, first: Tensor, second: Tensor, gradient: Tensor, step: int, rates: Tensor
+) -> None:
+    s, t = SETTINGS, step + 1
+    size = -rates * (math.sqrt(1 - s.beta2**t) / (1 - s.beta1**t))
+    kernels.adam(master, used, first, second, gradient, size.to(DEVICE), s.beta1, s.beta2, s.epsilon)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.integers(1, 3),
+    st.sampled_from([1, 5, 1000, 1024, 1025, 2500]),
+    st.sampled_from([torch.float32, LOW]),
+    st.integers(1, 4),
+    st.integers(0, 1000),
+)
+@example(3, 1025, LOW, 4, 0)
+@example(2, 2500, torch.float32, 4, 1)
+def test_the_kernel_is_the_plain_update(
+    runs: int, count: int, dtype: torch.dtype, steps: int, seed: int
+) -> None:
+    rates = torch.linspace(0.01, 0.05, runs)
+    gradients = [numbers(seed + step, runs, count) for step in range(steps)]
+    start = numbers(seed + 100, runs, count)
+    plain = plain_updates(start, gradients, rates)
+    tensors = [start.float(), torch.zeros(runs, count), torch.zeros(runs, count), start.to(dtype)]
+    (master, first, second, used), fences = zip(*map(fenced, tensors), strict=True)
+    used = master if dtype == torch.float32 else used
+    for step, gradient in enumerate(gradients):
+        update_by_kernel(master, used, first, second, gradient.to(DEVICE, dtype), step, rates)
+    pairs = ((master, plain.masters[0]), (first, plain.first[0]), (second, plain.second[0]))
+    for ours, expected in pairs:
+        torch.testing.assert_close(ours.cpu(), expected, rtol=1e-5, atol=1e-6)
+    assert torch.equal(used.cpu(), master.cpu().to(dtype)), "the copy is the master, rounded"
+    assert all(bool((fence == BETWEEN).all()) for fence in fences), "nothing else is written"
+
+
+def test_each_run_has_its_own_rate() -> None:
+    """One that has none stays where it is, to the bit; the first step of the others is their rate's."""
+    start, rates = numbers(0, 3, 40).float(), torch.tensor([0.0, 0.25, 0.5])
+    master, first, second = start.clone().to(DEVICE), *torch.zeros(2, 3, 40, device=DEVICE)
+    update_by_kernel(master, master, first, second, torch.full((3, 40), 2.0, device=DEVICE), 0, rates)
+    root = 2 * math.sqrt(1 - SETTINGS.beta2)  # of the second moment of gradients of 2
+    share = root / (root + SETTINGS.epsilon)
+    assert torch.equal(master[0].cpu(), start[0])
+    torch.testing.assert_close(
+        start - master.cpu(), share * rates[:, None].expand(3, 40), rtol=1e-4, atol=1e-6
+    )
+
+
+def test_any_memory_order_will_do_if_all_have_it() -> None:
+    """Convolutions keep their weights in an order of their own."""
+    start, gradient = (numbers(seed, 2, 3, 5, 4, 4) for seed in (1, 2))
+    rates = torch.tensor([0.1, 0.2])
+    plain = plain_updates(start, [gradient], rates)
+    taps_first = [
+        tensor.float().to(DEVICE).permute(0, 3, 4, 2, 1).contiguous().permute(0, 4, 3, 1, 2)
+        for tensor in (start, gradient, torch.zeros_like(start), torch.zeros_like(start))
+    ]
+    master, g, first, second = taps_first
+    update_by_kernel(master, master, first, second, g, 0, rates)
+    torch.testing.assert_close(master.cpu(), plain.masters[0], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(second.cpu(), plain.second[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.skipif(not CUDA, reason="needs a GPU")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_gpu_takes_the_kernel(dtype: torch.dtype) -> None:
+    """Through PopulationAdam, gradients in whatever order of memory they come."""
+    start, rates = numbers(3, 2, 6, 5), torch.tensor([0.1, 0.2])
+    gradients = [numbers(seed, 2, 6, 5) for seed in range(3)]
+    plain = plain_updates(start, gradients, rates)
+    ours = PopulationAdam([start.float().to(DEVICE)], SETTINGS)
+    ours.attach([start.to(DEVICE, dtype)] if dtype != torch.float32 else ours.masters)
+    for step, gradient in enumerate(gradients):
+        turned = gradient.to(DEVICE, dtype).transpose(1, 2).contiguous().transpose(1, 2)
+        ours.update([turned], torch.tensor(step, device=DEVICE), rates.to(DEVICE))
+    torch.testing.assert_close(ours.masters[0].cpu(), plain.masters[0], rtol=1e-5, atol=1e-6)
+    assert torch.equal(ours.parameters[0], ours.masters[0].to(dtype))
