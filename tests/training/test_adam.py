@@ -112,5 +112,5 @@ def test_a_bf16_population_keeps_the_masters_of_the_runs_that_stay() -> None:
     fresh = Population([population.specs[0]], TINY.shape, torch.device("cpu"))
     fresh.load_run_state(0, population.run_state(0))
     assert same(fresh.run_state(0), states[2])
-    for one, other in zip(fresh.encoder.parameters(), population.autoencoder.networks["encoder"].parameters(), strict=True):
+    for one, other in zip(fresh.autoencoder.networks["encoder"].parameters(), population.autoencoder.networks["encoder"].parameters(), strict=True):
         assert torch.equal(one, other)
