@@ -61,6 +61,15 @@ def test_tables_of_several_kinds_are_put_together(study: Path, tmp_path: Path) -
         read_results([tmp_path / "other.csv"])
 
 
+def test_what_was_chosen_in_a_study_is_reported_with_it(study: Path) -> None:
+    before = read_results([study]).table
+    made = table(settings(["dsprites"]), {"udr": SIX["mig"]}).table
+    made.to_parquet(study / "selection.parquet")
+    after = read_results([study]).table
+    assert len(after) == len(before) + len(made)
+    assert set(after["score"]) == {"mig", "udr"}
+
+
 def test_one_picture_of_each_data_set_and_method(study: Path) -> None:
     runs = settings(["dsprites"]).assign(run=[f"{i:016x}" for i in range(18)])
     for run in ("1", "2", "b"):

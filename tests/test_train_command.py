@@ -289,3 +289,12 @@ def test_tensorboard_that_is_not_installed_is_said_first(
     with pytest.raises(UnweaveError, match=r"pip install unweave\[tensorboard\]"):
         here("vae", "--tensorboard", *QUICK, "--out", str(tmp_path / "runs"))
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(("kind", "precision"), [("cuda", "bf16"), ("cpu", "float32")])
+def test_precision_goes_by_the_device(kind: str, precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unweave.training.trainer.pick_device", lambda _name: torch.device(kind))
+    [spec] = specs_of(BetaVAE, {}, Options())
+    assert spec.precision == precision
+    [spec] = specs_of(BetaVAE, {}, Options(precision="tf32"))
+    assert spec.precision == "tf32"

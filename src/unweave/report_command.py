@@ -15,7 +15,7 @@ from unweave.report.page import PUBLISHED, Progress, write_report
 from unweave.report.published import published
 from unweave.results import COLUMNS, METHOD_ORDER, Results, combine, from_columns, read_frame, read_table
 
-TABLE = "results.parquet"
+TABLE, SELECTION = "results.parquet", "selection.parquet"  # of a study, and of unweave select
 PICTURE = "pictures/reconstructions.png"
 MOST_SHEETS = 12
 
@@ -23,13 +23,14 @@ MOST_SHEETS = 12
 def read_results(
     subjects: Sequence[Path], published_folder: Path | None = None, mapping: Path | None = None
 ) -> Results:
-    """Studies, tables of results and tables of other tools as one table."""
+    """Studies, with what was chosen in them, tables of results and tables of other tools as one table."""
     if not subjects and published_folder is None:
         raise UnweaveError(
             "name what to report on: the folder of a study, a table of results (.parquet, .csv), or "
             "--published FOLDER."
         )
-    found = [_read(path, mapping) for path in subjects]
+    chosen = [path / SELECTION for path in subjects if (path / SELECTION).is_file()]
+    found = [_read(path, mapping) for path in (*subjects, *chosen)]
     if published_folder is not None:
         found.append(published(published_folder))
     return combine(*found) if len(found) > 1 else found[0]

@@ -23,7 +23,7 @@ from unweave.spec import RunSpec
 from unweave.store import RunFolder
 from unweave.streams import Stream
 from unweave.training.batches import Data
-from unweave.training.trainer import Plan, Tell, pick_device, train_runs
+from unweave.training.trainer import Plan, Tell, default_precision, pick_device, train_runs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -225,7 +225,8 @@ def train(
 
     `settings` are the fields of RunSpec: seed, steps, batch, latents, architecture, ... `data` is the name
     of a data set, or a ground truth or collection of your own. The run's folder is made in `out`. If
-    training is stopped, the same call goes on with it.
+    training is stopped, the same call goes on with it. The precision is bf16 on a GPU and
+    float32 on a CPU, if none is given.
 
     >>> import unweave
     >>> run = unweave.train(unweave.methods.BetaVAE(beta=4), data="dsprites", steps=1000)  # doctest: +SKIP
@@ -235,6 +236,7 @@ def train(
     for name in settings:
         if name not in known:
             raise UnweaveError(f'a run has no setting "{name}". {did_you_mean(name, known)}')
+    settings.setdefault("precision", default_precision(device))
     spec = RunSpec(method=method, data=source.name, **settings)
     [folder] = train_runs([spec], source, [Path(out).expanduser() / folder_name(spec)], Plan(device), tell)
     return Run(folder, data=source)

@@ -33,7 +33,7 @@ from unweave.study.spec import whole_numbers
 from unweave.study.table import collect, write_table
 from unweave.study.work import TrainAndScore, train_what_fits
 from unweave.study.worker import Worker
-from unweave.training.trainer import Plan, Report, Stopped, Tell, pick_device
+from unweave.training.trainer import Plan, Report, Stopped, Tell, default_precision, pick_device
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Options:
     gradient_clip: float | None = None
     """The largest norm of a run's gradient. Default: none."""
     precision: Precision | None = None
-    """Arithmetic of the networks: float32, tf32 or bf16."""
+    """Arithmetic of the networks: float32, tf32 or bf16. Default: bf16 on a GPU, float32 on a CPU."""
     out: Path = Path("runs")
     """Folder in which each run gets a folder."""
     device: str = "auto"
@@ -162,6 +162,7 @@ def specs_of(kind: type[Method], settings: dict[str, Any], options: Options) -> 
     for f in dataclasses.fields(RunSpec):
         if f.name not in ("method", "seed") and getattr(options, f.name) is not None:
             shared[f.name] = getattr(options, f.name)
+    shared.setdefault("precision", default_precision(options.device))
     seeds = [options.seed or 0] if options.seeds is None else whole_numbers(options.seeds)
     swept: dict[str, list[float]] = {}
     for text in options.sweep:

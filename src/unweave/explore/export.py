@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from unweave.errors import UnweaveError
 from unweave.explore.run_api import intervention
 from unweave.explore.run_view import RunView
+from unweave.methods.method import Autoencoder
 from unweave.nn.layers import ConvTranspose2d, Layer
 from unweave.nn.networks import Decoder
 from unweave.run import Run
@@ -90,6 +91,11 @@ def decoder_layers(run: Run) -> tuple[list[dict[str, Any]], list[int], NDArray[n
     channels, which then lie side by side.
     """
     spec = run.spec
+    if not isinstance(spec.method, Autoencoder):
+        raise UnweaveError(
+            f"{spec.method.name} has a decoder of its own, which the page cannot compute. "
+            "Use unweave explore without --export."
+        )
     network = Decoder([Stream.of(0)], run.shape, spec.latents, spec.architecture)
     trained = run.folder.weights()
     layers: list[dict[str, Any]] = []

@@ -19,7 +19,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, ClassVar, Protocol, TypeAlias, get_args, get_type_hints
+from types import UnionType
+from typing import Any, ClassVar, Protocol, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from torch import Tensor, nn
@@ -101,10 +102,12 @@ class Pass:
     # (..., B, D): codes of a second batch, where a method asks for it; nothing is learned through them.
     other_sample: Tensor | None = None
     labelled: Labelled | None = None  # of the method's labelled images
-    kl: Tensor = field(init=False)  # (...): KL(q(z|x) || N(0, I)), mean over the batch
+    known_kl: Tensor | None = None  # `kl`, where it has been computed already
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kl", self.posterior.kl().mean(-1))
+    @property
+    def kl(self) -> Tensor:
+        """(...): KL(q(z|x) || N(0, I)), mean over the batch."""
+        return self.posterior.kl().mean(-1) if self.known_kl is None else self.known_kl
 
 
 @dataclass(frozen=True)
@@ -192,6 +195,10 @@ class Method(ABC):
         """Whether z is drawn from q(z|x), or is its mean."""
         return True
 
+    def content_dimensions(self, latents: int) -> int:  # noqa: ARG002
+        """How many dimensions of the code, the first ones, are content, and the rest style; 0: no such split."""
+        return 0
+
     @abstractmethod
     def networks(self, plan: Blueprint) -> dict[str, nn.Module]:
         """The networks that `encode` and `decode` need, by the names of their weights."""
@@ -213,8 +220,11 @@ class Autoencoder(Method):
         """Whether the loss wants the codes of a second, independent batch."""
         return False
 
-    def merged(self, posterior: Gaussian) -> Gaussian:
-        """The posteriors that codes are drawn from: groups and pairs may share theirs."""
+    def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:  # noqa: ARG002
+        """The posteriors that codes are drawn from: groups and pairs may share theirs.
+
+        `labels` (..., B, k) are there if the method's supply says that it is told them.
+        """
         return posterior
 
     @abstractmethod
@@ -277,6 +287,13 @@ def _fits(value: object, kind: Any) -> tuple[bool, str]:
         return isinstance(value, Tensor) or _is_weight(value), "a number >= 0"
     if kind is bool:
         return isinstance(value, bool), "True or False"
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 0, "a whole number >= 0"
+    if kind is str:
+        return isinstance(value, str), "a text"
+    if get_origin(kind) in (Union, UnionType):
+        parts = [_fits(value, part) for part in get_args(kind)]
+        return any(fits for fits, _ in parts), " or ".join(expected for _, expected in parts)
     choices = get_args(kind)
     return value in choices, " or ".join(repr(choice) for choice in choices)
 

@@ -104,11 +104,13 @@ def _last_sum_kernel(
     for c in tl.static_range(CHANNELS):
         logit = tl.zeros((BLOCK,), tl.float32) + tl.load(bias + run * CHANNELS + c)
         for a in tl.static_range(2):
-            ky = (row + 1) % 2 + 2 * a
-            y = (row + 1 - ky) // 2
+            # & and >>, not % and //: with the latter Triton 3.6 was seen to give wrong numbers, for three
+            # channels and a width of 12, where LLVM computes remainders of small numbers in packed bytes.
+            ky = ((row + 1) & 1) + 2 * a
+            y = (row + 1 - ky) >> 1
             for b in tl.static_range(2):
-                kx = (column + 1) % 2 + 2 * b
-                x = (column + 1 - kx) // 2
+                kx = ((column + 1) & 1) + 2 * b
+                x = (column + 1 - kx) >> 1
                 inside = here & (row + 1 >= ky) & (y < SMALL_H) & (column + 1 >= kx) & (x < SMALL_W)
                 at = ((number * SMALL_H + y) * SMALL_W + x) * 16 * CHANNELS + (ky * 4 + kx) * CHANNELS + c
                 logit += tl.load(products + at, inside, 0.0).to(tl.float32)

@@ -25,6 +25,7 @@ from torch import Tensor
 from unweave import __version__
 from unweave.data.grid import GroundTruth
 from unweave.errors import UnweaveError
+from unweave.nn.layers import Precision
 from unweave.spec import RunSpec
 from unweave.store import RunFolder
 from unweave.training.batches import Batches, Data, HostBatches, batches_of
@@ -114,6 +115,11 @@ def pick_device(name: str) -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise UnweaveError(f'there is no device "{name}"; there are {torch.cuda.device_count()} GPUs.')
     return device
+
+
+def default_precision(device: str) -> Precision:
+    """The fastest arithmetic whose models cannot be told from those of float32: see docs/training.md."""
+    return "bf16" if pick_device(device).type == "cuda" else "float32"
 
 
 def _populations(

@@ -164,11 +164,12 @@ class Update:
         methods = [cast(Autoencoder, group.method) for group in population.groups]
         encoder, decoder = cast(Encoder, networks["encoder"]), cast(Decoder, networks["decoder"])
         posterior = encoder(batch.images)
-        merged = _merged(posterior, [(m, g.runs) for m, g in zip(methods, population.groups, strict=True)])
+        groups = [(m, g.runs) for m, g in zip(methods, population.groups, strict=True)]
+        merged = _merged(posterior, groups, batch.labels)
         noise = population.draws.normal(NOISE, batch.images.shape[1], spec.latents)
         sample = merged.sample(noise * population.spread)
         reconstruction = decoder.reconstruction(sample, batch.images, spec.likelihood)
-        labelled = self._labelled(batch, encoder)
+        kl, labelled = merged.kl().mean(-1), self._labelled(batch, encoder)
         found, other = [], iter(others)
         for method, group in zip(methods, population.groups, strict=True):
             forward = Pass(
@@ -181,6 +182,7 @@ class Update:
                 networks=group.networks,
                 other_sample=self._other_sample(group, next(other), encoder) if method.other_batch else None,
                 labelled=None if labelled is None else labelled.of_runs(group.runs),
+                known_kl=kl[group.runs],
             )
             found.append(method.loss(forward))
         return found
@@ -209,10 +211,15 @@ class Update:
         torch._foreach_add_([total for total, _ in pairs], [term.detach() for _, term in pairs])
 
 
-def _merged(posterior: Gaussian, groups: list[tuple[Autoencoder, slice]]) -> Gaussian:
+def _merged(
+    posterior: Gaussian, groups: list[tuple[Autoencoder, slice]], labels: Tensor | None
+) -> Gaussian:
     """The posteriors that codes are drawn from; nothing is copied where no method changes its own."""
     before = [posterior[runs] for _, runs in groups]
-    after = [method.merged(own) for (method, _), own in zip(groups, before, strict=True)]
+    after = [
+        method.merged(own, None if labels is None else labels[runs])
+        for (method, runs), own in zip(groups, before, strict=True)
+    ]
     if all(new is old for new, old in zip(after, before, strict=True)):
         return posterior
     return Gaussian(torch.cat([part.mean for part in after]), torch.cat([part.log_var for part in after]))
