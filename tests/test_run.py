@@ -13,8 +13,8 @@ from training.tiny import TINY
 from unweave.data import from_arrays
 from unweave.data.supervision import hold_out
 from unweave.errors import UnweaveError
-from unweave.gallery import draw_missing_pictures, draw_pictures
-from unweave.methods import VAE, BetaVAE
+from unweave.gallery import CONTENTS, SHOWN, draw_missing_pictures, draw_pictures, swap_sheet
+from unweave.methods import MLVAE, VAE, BetaVAE
 from unweave.run import CHUNK, Run, folder_name
 from unweave.spec import RunSpec
 from unweave.store import write_tensors
@@ -174,6 +174,38 @@ def test_pictures_are_drawn_once(run: Run) -> None:
     gif.write_text("mine")
     draw_missing_pictures(run)
     assert gif.read_text() == "mine"
+
+
+def test_content_and_style_are_swapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = train(tmp_path, method=MLVAE(content=1))
+    asked: list[Any] = []
+    real = Run.decode
+
+    def noted(self: Run, codes: Any) -> Any:
+        asked.append(codes)
+        return real(self, codes)
+
+    monkeypatch.setattr(Run, "decode", noted)
+    images = TINY.observe(TINY.factors_at(np.arange(60)))[:: 60 // (CONTENTS + SHOWN)]
+    sheet = swap_sheet(run, images)
+    codes = run.encode(images)
+    assert len(asked) == CONTENTS
+    for row, found in enumerate(asked):
+        assert found[:, 0] == pytest.approx(np.full(SHOWN - 1, codes[row, 0]), abs=1e-6)
+        assert found[:, 1:] == pytest.approx(codes[CONTENTS : CONTENTS + SHOWN - 1, 1:], abs=1e-6)
+    # The first row and column show the images that give style and content, twice as large, 4 pixels apart.
+    tiles = np.asarray(sheet)[44:, 190:, 0]
+    for row, column, image in (
+        (1, 0, 0),
+        (CONTENTS, 0, CONTENTS - 1),
+        (0, 1, CONTENTS),
+        (0, 3, CONTENTS + 2),
+    ):
+        shown = tiles[row * 68 : row * 68 + 64 : 2, column * 68 : column * 68 + 64 : 2]
+        assert np.array_equal(shown, images[image, 0])
+    assert "swaps.png" in [path.name for path in draw_pictures(run)]
+    whole = train(tmp_path, method=MLVAE(content=4))
+    assert "swaps.png" not in [path.name for path in draw_pictures(whole)]
 
 
 def test_names_of_data_make_no_folders(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ REACH = 2.0  # traversals go from -REACH to REACH, where 95 % of the prior is
 ROWS = 4  # rows of reconstructions
 LAST = "traversals.gif"  # the picture that is written last: where it is, the others are
 SEEN = 1000  # images from which a dimension's information is estimated
+CONTENTS = 6  # rows of swaps
 
 
 def draw_missing_pictures(run: Run) -> None:
@@ -28,11 +29,16 @@ def draw_missing_pictures(run: Run) -> None:
 
 
 def draw_pictures(run: Run) -> list[Path]:
-    """Write reconstructions.png, traversals.png and traversals.gif into the run's folder."""
+    """Write reconstructions.png, traversals.png and traversals.gif into the run's folder.
+
+    And swaps.png, if the method splits its code into content and style.
+    """
     stream = Stream.of(run.spec.seed).child("pictures")
     images = _some_images(run.data, stream)
     folder = run.path / "pictures"
     save(_reconstructions(run, images), folder / "reconstructions.png")
+    if 0 < run.spec.method.content_dimensions(run.spec.latents) < run.spec.latents:
+        save(swap_sheet(run, images), folder / "swaps.png")
     rows = traversals(run, images)
     title = (
         f"{run.spec.method.name} on {run.spec.data}: one dimension of the code moves, {-REACH:g} to {REACH:g}"
@@ -58,6 +64,23 @@ def traversals(run: Run, images: Images, columns: int = SHOWN) -> list[tuple[str
         label = f"z{dimension}\n{information[dimension]:.2f} nats"
         rows.append((label, to_bytes(run.decode(codes))))
     return rows
+
+
+def swap_sheet(run: Run, images: Images) -> Image:
+    """A grid: each image has the content of the first of its row and the style of the first of its column.
+
+    The first `CONTENTS` images give content, the next ones style.
+    """
+    content = run.spec.method.content_dimensions(run.spec.latents)
+    chosen = images[: CONTENTS + SHOWN - 1]
+    codes, styles = run.encode(chosen), chosen[CONTENTS:]
+    rows = [("style of", np.concatenate([np.full_like(images[:1], 255), styles]))]
+    for image, code in zip(chosen[:CONTENTS], codes[:CONTENTS], strict=True):
+        swapped = codes[CONTENTS:].copy()
+        swapped[:, :content] = code[:content]
+        rows.append(("content of", np.concatenate([image[None], to_bytes(run.decode(swapped))])))
+    title = f"{run.spec.method.name} on {run.spec.data}: content is z0 to z{content - 1}, style the rest"
+    return labelled_sheet(title, rows)
 
 
 def _some_images(data: Data, stream: Stream) -> Images:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable
-from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from unweave.data import load as load_data
 from unweave.errors import UnweaveError
-from unweave.study.display import duration, teller
+from unweave.study.display import evaluation_lines, teller, training_table
+from unweave.study.evaluation_time import evaluation_time
 from unweave.study.folder import StudyFolder, check_data, missing_data
 from unweave.study.ledger import Ledger
-from unweave.study.local import posts_for, run_local, shard_ledger
-from unweave.study.measure import measured_rate
+from unweave.study.local import cores, posts_for, run_local, shard_ledger
+from unweave.study.measure import SECONDS, parts_of, timed
 from unweave.study.planner import Unit, cost_of, plan_of, population_size, read_plan
 from unweave.study.presets import PRESETS, preset_named, with_fields
 from unweave.study.progress import status_of, status_of_folders
@@ -79,8 +79,7 @@ def plan(
         if missing:
             print(f"files of {', '.join(missing)} are not here: unweave data fetch NAME")
         if measure and cost.runs:
-            here = [unit for unit in units if where.runs[unit.runs[0]].data not in missing]
-            _tell_time(where, here, device, data_root)
+            _tell_time(where, units, missing, device, data_root)
 
 
 def run(
@@ -243,22 +242,26 @@ def export(
         print(f"-> {output}")
 
 
-def _tell_time(study: StudyFolder, units: list[Unit], device: str, data_root: Path | None) -> None:
-    """Train for some seconds, with and without a discriminator, and say how long all of it takes."""
-    seconds = 0.0
-    for kind, alike in groupby(sorted(units, key=_players(study)), key=_players(study)):
-        same = list(alike)
-        first = [study.runs[run] for run in same[0].runs]
-        rate = measured_rate(first, device, data_root)
-        seconds += cost_of(study, same).model_steps / rate
-        players = f", {kind} other network beside it" if kind else ""
-        print(f"measured: {rate:,.0f} model-steps/s, {len(first)} {first[0].method.name}{players} together")
-    where = f"on one worker ({pick_device(device)}), for the data that is here"
-    print(f"about {duration(seconds)} of training {where}")
-
-
-def _players(study: StudyFolder) -> Callable[[Unit], int]:
-    return lambda unit: len(study.runs[unit.runs[0]].method.players)
+def _tell_time(
+    study: StudyFolder, units: list[Unit], missing: list[str], device: str, data_root: Path | None
+) -> None:
+    """Train each kind of run for some seconds, measure made-up codes, and say how long all of it takes."""
+    chosen = pick_device(device)
+    found = timed(parts_of(study, units, missing), device, data_root)
+    populations = [each.part.together for each in found if each.measured]
+    sizes = " or ".join(dict.fromkeys(str(len(runs)) for runs in populations))
+    data = " and ".join(dict.fromkeys(runs[0].data for runs in populations))
+    print(f"training, measured for {SECONDS:.0f} seconds on {chosen}, {sizes} runs together, with {data}:")
+    print("\n".join(training_table(found)))
+    if missing:
+        print("data that is not here is counted like data of as many channels that is")
+    runs = [run for run in study.spec.runs if run.data not in missing]
+    left = [run for run in runs if not (study.run_path(run.id) / "scores.json").exists()]
+    if left:
+        truths = {name: load_data(name, data_root) for name in dict.fromkeys(run.data for run in left)}
+        evaluation = evaluation_time(study.spec, left, truths, chosen)
+        training = sum(each.seconds for each in found)
+        print("\n".join(evaluation_lines(evaluation, training, cores(), len(left), bool(missing))))
 
 
 def _study(name: str) -> tuple[StudySpec, StudyFolder | None]:

@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import pkgutil
 from collections.abc import Iterator, Sequence
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 import torch
@@ -20,22 +20,49 @@ from unweave.methods import (
     AE,
     DIPVAE1,
     DIPVAE2,
+    GVAE,
+    M1,
     METHODS,
+    MLVAE,
+    S2DIPVAE1,
+    S2DIPVAE2,
     VAE,
+    AdaGVAE,
+    AdaMLVAE,
     AnnealedVAE,
     BetaTCVAE,
     BetaVAE,
     FactorVAE,
+    GVAELabels,
     InfoVAE,
     Method,
+    MLVAELabels,
+    S2AnnealedVAE,
+    S2BetaTCVAE,
+    S2BetaVAE,
+    S2FactorVAE,
     method_named,
     settings_of,
 )
-from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, OwnNetworks, Pass, numeric_settings
+from unweave.methods.factor_vae import DISCRIMINATOR
+from unweave.methods.method import (
+    AUTOENCODER,
+    Autoencoder,
+    Blueprint,
+    Labelled,
+    Losses,
+    OwnNetworks,
+    Pass,
+    Player,
+    numeric_settings,
+)
+from unweave.methods.semi_supervised import SemiSupervised
+from unweave.methods.supply import Labels
 from unweave.nn.gaussian import Gaussian
 from unweave.streams import Stream
 
 BATCH, LATENTS = 6, 3
+SIZES = (2, 4)  # of labels
 
 
 class SeededDraws:
@@ -51,6 +78,12 @@ class SeededDraws:
             numbers = [torch.from_numpy(run.child(purpose).normal(rows, columns)) for run in self.streams]
             self.known[purpose, rows, columns] = torch.stack(numbers).to(self.like)
         return self.known[purpose, rows, columns]
+
+    def uniform(self, _purpose: str, _rows: int, _columns: int) -> Tensor:
+        raise AssertionError("no autoencoder draws uniform numbers")
+
+    def integers(self, _purpose: str, _rows: int, _sizes: Sequence[int]) -> Tensor:
+        raise AssertionError("no autoencoder draws whole numbers")
 
     def permutations(self, purpose: str, rows: int, length: int) -> Tensor:
         if (purpose, rows, length) not in self.known:
@@ -78,6 +111,7 @@ class Runs:
     log_var: Tensor
     draws: SeededDraws
     discriminator: SmallDiscriminator
+    others: dict[str, nn.Module] = dataclasses.field(default_factory=dict)
     step: int = 30_000
 
     @classmethod
@@ -88,8 +122,8 @@ class Runs:
         )
         return cls(mean, log_var, draws, SmallDiscriminator(seeds, draws.like))
 
-    def forward(self, method: Method) -> Pass:
-        posterior = Gaussian(self.mean, self.log_var)
+    def forward(self, method: Autoencoder) -> Pass:
+        posterior = method.merged(Gaussian(self.mean, self.log_var), self.labels(method))
         noise = self.draws.normal("noise", BATCH, LATENTS)
         sample = posterior.sample(noise * float(method.stochastic))
         other = posterior.sample(self.draws.normal("other noise", BATCH, LATENTS)) + 1
@@ -100,32 +134,66 @@ class Runs:
             step=self.step,
             data_size=1000,
             draws=self.draws,
-            networks={player.name: self.discriminator for player in method.players},
+            networks={player.name: self.network(player) for player in method.players},
             other_sample=other if method.other_batch else None,
+            labelled=self.labelled() if isinstance(method.supply, Labels) else None,
         )
 
-    def losses(self, method: Method) -> Losses:
+    def network(self, player: Player) -> nn.Module:
+        """Of a player besides the autoencoder: a small discriminator for the usual one, others as they are."""
+        if player.name == DISCRIMINATOR:
+            return self.discriminator
+        if player.name not in self.others:
+            plan = Blueprint(self.draws.streams, (1, 32, 32), LATENTS, label_sizes=SIZES)
+            self.others[player.name] = player.build(plan).to(self.draws.like)
+        return self.others[player.name]
+
+    def labelled(self) -> Labelled:
+        """The same posteriors in another order, as if they were of labelled images."""
+        posterior = Gaussian(self.mean.flip(-2), self.log_var.flip(-2))
+        return Labelled(posterior, (self.draws.normal("label", BATCH, len(SIZES)) > 0).long(), SIZES)
+
+    def labels(self, method: Method) -> Tensor | None:
+        """(P, B, k) values of two factors, where a method is told them."""
+        if not getattr(method.supply, "labels", False):
+            return None
+        return (self.draws.normal("labels", BATCH, 2) > 0).long()
+
+    def losses(self, method: Autoencoder) -> Losses:
         return method.loss(self.forward(method))
 
 
-def variants() -> Iterator[Method]:
-    """Every method with each of its choices and switches."""
+def variants() -> Iterator[Autoencoder]:
+    """Every autoencoder with each of its choices and switches; for the others see test_own_networks.py."""
     for method in METHODS:
-        kinds, numeric = get_type_hints(method), numeric_settings(method)
-        choices = {
-            each.name: (False, True) if kinds[each.name] is bool else get_args(kinds[each.name])
-            for each in dataclasses.fields(method)
-            if each.name not in numeric
-        }
-        for chosen in itertools.product(*choices.values()):
-            yield method(**dict(zip(choices, chosen, strict=True)))
+        if issubclass(method, Autoencoder):
+            kinds = get_type_hints(method)
+            choices = {
+                name: (False, True) if kind is bool else get_args(kind)
+                for name, kind in kinds.items()
+                if (kind is bool or get_origin(kind) is Literal) and not _seen_elsewhere(method, name)
+            }
+            for chosen in itertools.product(*choices.values()):
+                settings: dict[str, Any] = dict(zip(choices, chosen, strict=True))
+                yield method(**settings)
+
+
+def _seen_elsewhere(method: type[Method], name: str) -> bool:
+    """Labellers change no loss; and what six methods share is gone through with one of them."""
+    shared = issubclass(method, SemiSupervised) and method is not S2BetaVAE
+    return name == "labeller" or (shared and name in get_type_hints(SemiSupervised))
 
 
 every_variant = pytest.mark.parametrize("method", list(variants()), ids=repr)
 every_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+every_autoencoder = pytest.mark.parametrize(
+    "method",
+    [method for method in METHODS if issubclass(method, Autoencoder)],
+    ids=lambda method: method.name,
+)
 
 
-def _descendants(kind: type) -> set[type]:
+def _descendants(kind: type[Any]) -> set[type[Any]]:
     """Those that are not only there to be inherited from: they have a name."""
     below = {found for child in kind.__subclasses__() for found in _descendants(child)}
     return below | ({kind} if hasattr(kind, "name") else set())
@@ -160,7 +228,7 @@ def test_settings_are_plain_and_the_same_for_equal_numbers() -> None:
 
 
 # Settings at which a method is the plain VAE (or, without a prior, the reconstruction).
-NEUTRAL: dict[str, list[Method]] = {
+NEUTRAL: dict[str, list[Autoencoder]] = {
     "vae": [VAE()],
     "ae": [AE()],
     "beta_vae": [BetaVAE(beta=1)],
@@ -175,16 +243,30 @@ NEUTRAL: dict[str, list[Method]] = {
         InfoVAE(alpha=0, lambda_=1, divergence="adversarial"),
     ],
     "aae": [AAE(adversarial_weight=0)],
+    "ml_vae": [MLVAE(content=0), MLVAE(content=0, group_size=3)],
+    "gvae": [GVAE(content=0)],
+    "ada_gvae": [AdaGVAE(beta=1), AdaGVAE(beta=1, k_known=True)],
+    "ada_ml_vae": [AdaMLVAE(beta=1)],
+    "gvae_labels": [GVAELabels(beta=1)],
+    "ml_vae_labels": [MLVAELabels(beta=1)],
+    "s2_beta_vae": [S2BetaVAE(beta=1, gamma_sup=0), S2BetaVAE(beta=1, gamma_sup=0, supervised_loss="embed")],
+    "s2_annealed_vae": [S2AnnealedVAE(gamma=1, c_max=0, gamma_sup=0)],
+    "s2_factor_vae": [S2FactorVAE(gamma=0, gamma_sup=0)],
+    "s2_beta_tcvae": [S2BetaTCVAE(beta=1, gamma_sup=0)],
+    "s2_dip_vae_i": [S2DIPVAE1(lambda_od=0, gamma_sup=0)],
+    "s2_dip_vae_ii": [S2DIPVAE2(lambda_od=0, gamma_sup=0)],
+    "m1": [M1()],
 }
 
 
-@every_method
+@every_autoencoder
 def test_the_neutral_setting_is_the_negative_elbo(method: type[Method]) -> None:
     runs = Runs.of(0, 1)
-    posterior = Normal(runs.mean, torch.exp(runs.log_var / 2))
-    kl = kl_divergence(posterior, Normal(torch.tensor(0.0), torch.tensor(1.0))).sum(-1).mean(-1)
     for neutral in NEUTRAL[method.name]:
-        rec = runs.forward(neutral).reconstruction
+        given = runs.forward(neutral)
+        posterior = Normal(given.posterior.mean, torch.exp(given.posterior.log_var / 2))
+        kl = kl_divergence(posterior, Normal(torch.tensor(0.0), torch.tensor(1.0))).sum(-1).mean(-1)
+        rec = given.reconstruction
         losses = runs.losses(neutral)
         if not neutral.stochastic:
             torch.testing.assert_close(losses.players[AUTOENCODER], rec)
@@ -194,14 +276,14 @@ def test_the_neutral_setting_is_the_negative_elbo(method: type[Method]) -> None:
         torch.testing.assert_close(losses.terms["kl"], kl)
 
 
-def with_settings(method: Method, scales: Sequence[float]) -> list[Method]:
+def with_settings(method: Autoencoder, scales: Sequence[float]) -> list[Autoencoder]:
     """The method with all its numbers multiplied, once for each scale."""
     numbers = {name: getattr(method, name) for name in numeric_settings(method)}
     scaled = [{name: value * scale for name, value in numbers.items()} for scale in scales]
     return [dataclasses.replace(method, **settings) for settings in scaled]
 
 
-def stacked(methods: Sequence[Method]) -> Method:
+def stacked(methods: Sequence[Autoencoder]) -> Autoencoder:
     """One method whose numbers are tensors with a value for each run."""
     numbers = {
         name: torch.tensor([getattr(method, name) for method in methods], dtype=torch.float64)
@@ -211,7 +293,7 @@ def stacked(methods: Sequence[Method]) -> Method:
 
 
 @every_variant
-def test_the_loss_of_a_population_is_the_stack_of_single_losses(method: Method) -> None:
+def test_the_loss_of_a_population_is_the_stack_of_single_losses(method: Autoencoder) -> None:
     methods, seeds = with_settings(method, [0.5, 1.0, 3.0]), (3, 7, 11)
     together = Runs.of(*seeds).losses(stacked(methods))
     alone = [Runs.of(seed).losses(one) for seed, one in zip(seeds, methods, strict=True)]
@@ -222,7 +304,7 @@ def test_the_loss_of_a_population_is_the_stack_of_single_losses(method: Method) 
 
 
 @every_variant
-def test_there_is_one_loss_and_term_a_run_in_the_precision_of_the_networks(method: Method) -> None:
+def test_there_is_one_loss_and_term_a_run_in_the_precision_of_the_networks(method: Autoencoder) -> None:
     losses = Runs.of(0, 1, dtype=torch.float32).losses(method)
     assert set(losses.players) == {AUTOENCODER, *(player.name for player in method.players)}
     for value in [*losses.players.values(), *losses.terms.values()]:
@@ -231,7 +313,7 @@ def test_there_is_one_loss_and_term_a_run_in_the_precision_of_the_networks(metho
 
 
 @every_variant
-def test_nothing_is_made_on_another_device(method: Method) -> None:
+def test_nothing_is_made_on_another_device(method: Autoencoder) -> None:
     losses = Runs.of(0, 1, device="meta").losses(method)
     for value in [*losses.players.values(), *losses.terms.values()]:
         assert value.device.type == "meta"
@@ -247,7 +329,7 @@ def holds_something_fixed(method: Method) -> bool:
 @pytest.mark.parametrize(
     "method", [method for method in variants() if not holds_something_fixed(method)], ids=repr
 )
-def test_gradients_of_the_autoencoder(method: Method) -> None:
+def test_gradients_of_the_autoencoder(method: Autoencoder) -> None:
     runs = Runs.of(0, 1)
 
     def loss(mean: Tensor, log_var: Tensor) -> Tensor:
@@ -262,23 +344,24 @@ with_players = pytest.mark.parametrize(
 
 
 @with_players
-def test_gradients_of_the_other_players(method: Method) -> None:
+def test_gradients_of_the_other_players(method: Autoencoder) -> None:
     runs = Runs.of(0, 1)
-    weights = tuple(runs.discriminator.parameters())
     for player in method.players:
+        weights = tuple(runs.network(player).parameters())
+        many = sum(weight.numel() for weight in weights) > 1000
 
         def loss(*_: Tensor, name: str = player.name) -> Tensor:
             return runs.losses(method).players[name]
 
-        assert torch.autograd.gradcheck(loss, weights)
+        assert torch.autograd.gradcheck(loss, weights, fast_mode=many)
 
 
 @with_players
-def test_players_do_not_move_each_other(method: Method) -> None:
+def test_players_do_not_move_each_other(method: Autoencoder) -> None:
     """A player's gradient is what it is when the parameters of the others are mere numbers."""
     runs = Runs.of(0, 1)
     own = {AUTOENCODER: [runs.mean, runs.log_var]}
-    own |= {player.name: list(runs.discriminator.parameters()) for player in method.players}
+    own |= {player.name: list(runs.network(player).parameters()) for player in method.players}
     losses = runs.losses(method).players
     found = {name: gradients(losses[name], own[name]) for name in own}
     everything = [tensor for tensors in own.values() for tensor in tensors]
@@ -295,7 +378,7 @@ def gradients(loss: Tensor, tensors: list[Tensor]) -> list[Tensor]:
 
 
 @every_variant
-def test_a_loss_is_one_graph_for_the_compiler(method: Method) -> None:
+def test_a_loss_is_one_graph_for_the_compiler(method: Autoencoder) -> None:
     torch.compiler.reset()  # else all methods count as versions of one function, of which few are allowed
     runs = Runs.of(0, 1)
 
@@ -338,6 +421,14 @@ BAD_CHOICES: list[tuple[type[Method], dict[str, Any], str]] = [
         AAE,
         {"posterior": "universal"},
         "posterior of aae must be 'deterministic' or 'gaussian'; got 'universal'",
+    ),
+    (MLVAE, {"content": -1}, "content of ml_vae must be a whole number >= 0 or 'half'; got -1. The default"),
+    (GVAE, {"group_size": 0}, "group_size of gvae must be a whole number >= 1; got 0. The default is 2"),
+    (GVAE, {"shared": None}, "shared of gvae must be a whole number >= 0 or a text; got None"),
+    (
+        AdaGVAE,
+        {"changed": "some"},
+        "changed of ada_gvae must be a whole number >= 0 or 'random' or 'published'; got 'some'",
     ),
 ]
 

@@ -9,7 +9,7 @@ from nn.triton_device import DEVICE
 
 from unweave.nn import image_kernels  # isort: skip
 from unweave.nn.draws import PopulationDraws
-from unweave.nn.images import ImageTable, Paint, plain_pixels
+from unweave.nn.images import ImageTable, Paint, look_up_images, plain_pixels
 from unweave.streams import Stream
 
 ROWS = 24
@@ -42,6 +42,9 @@ def assert_same(table: ImageTable, runs: int, batch: int, step: int) -> None:
     pixels = image_kernels.draw_pixels(table, keys, draws.step, batch)
     assert pixels.is_contiguous()
     assert torch.equal(pixels, plain_pixels(table, draws, "other batch", batch))
+    rows = (draws.integers("rows", batch, [4, 2]) * table.strides[0, [0, 2]]).sum(-1)  # of two factors
+    given = image_kernels.draw_pixels(table, keys, draws.step, batch, rows)
+    assert torch.equal(given, plain_pixels(table, draws, "other batch", batch, rows))
 
 
 @given(
@@ -70,3 +73,16 @@ def test_the_kernel_gives_the_plain_bytes(
 def test_images_of_several_tiles(monkeypatch: pytest.MonkeyPatch, paint: Paint) -> None:
     monkeypatch.setattr(image_kernels, "TILE_PIXELS", 64)
     assert_same(made_table((1, 12, 20), True, paint, 1), 2, 3, 300_000)
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_given_rows_are_looked_up_and_hidden_factors_added(streams: int) -> None:
+    table = made_table((1, 8, 8), False, "none", streams)
+    draws = PopulationDraws([Stream.of(run) for run in range(3)], torch.tensor(9, device=DEVICE))
+    rows = torch.tensor([[0, 7, 7, 18]], device=DEVICE).expand(3, 4)
+    expected = rows
+    if streams == 2:  # one of three values, two rows apart, from column 4 of the second stream
+        hidden = draws.bits(("batch", "observe", "hidden", "a/b"), 4, 8)[..., 4] * 3 >> 32
+        assert len(hidden.unique()) == 3
+        expected = rows + 2 * hidden
+    assert torch.equal(look_up_images(table, draws, "batch", rows), table.images[expected])

@@ -29,8 +29,27 @@ def test_the_published_study_is_the_published_study() -> None:
     assert len({(run.data, run.method) for run in spec.runs}) == 7 * 36
     assert len(preset_named("hartmann2021").runs) == 10_800
     assert len(preset_named("locatello2019_dsprites").runs) == 1_800
+    mini = preset_named("locatello2019_mini")
+    assert len(mini.runs) == 72
+    assert set(mini.runs) == {run for run in preset_named("locatello2019_dsprites").runs if run.seed < 2}
+    assert (mini.metrics, mini.representations, mini.points) == (
+        spec.metrics,
+        spec.representations,
+        spec.points,
+    )
     total = sum(run.steps for run in spec.runs)
     assert total == 12_600 * 300_000 - 2_100 * 150_000
+
+
+def test_the_weakly_supervised_study() -> None:
+    small, full = preset_named("locatello2020_weak"), preset_named("locatello2020_weak_full")
+    assert len(small.runs) == 5 * 6 * 5
+    assert len(full.runs) == (4 * 2 + 1) * 6 * 5 * 50 == 13_500
+    assert set(small.runs) < set(full.runs)
+    assert {run.steps for run in full.runs} == {300_000}
+    assert {run.method.name for run in small.runs if run.method.supply.together == 1} == {"beta_vae"}
+    units = make_units(small.runs, largest=60)
+    assert [len(unit.runs) for unit in units] == [60, 60, 30], "without labels, with labels, single images"
 
 
 @pytest.mark.parametrize("name", PRESETS)

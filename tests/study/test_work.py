@@ -10,6 +10,7 @@ import torch
 
 from study.tiny import tiny_spec
 from unweave import cli
+from unweave.data import load
 from unweave.errors import UnweaveError
 from unweave.spec import RunSpec
 from unweave.store import RunFolder
@@ -129,3 +130,20 @@ def test_the_command_says_it_too(
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("unweave: ")
     assert "not even one run of beta_vae fits into the memory of cpu, with batches of 64" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "handed_over", "gpu", "place"),
+    [
+        ("dsprites", True, True, "cpu"),  # its grid was encoded by the process that trains
+        ("color_dsprites", True, True, "cuda:1"),
+        ("color_dsprites", True, False, "cpu"),
+        ("dsprites", False, False, "cuda:1"),  # told to, and alone
+    ],
+)
+def test_where_a_run_encodes_for_its_measures(
+    name: str, handed_over: bool, gpu: bool, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
+    doing = TrainAndScore("cuda:1", hand_over=handed_over)
+    assert doing._encodes_on(load(name)) == place

@@ -7,6 +7,7 @@ from torch import Tensor
 from training.tiny import TINY
 from unweave.methods import BetaVAE, FactorVAE
 from unweave.methods.method import Adam
+from unweave.nn.networks import Encoder
 from unweave.spec import RunSpec
 from unweave.training.adam import PopulationAdam
 from unweave.training.population import Population
@@ -72,6 +73,13 @@ def bf16_population() -> Population:
     return Population(specs, TINY.shape, torch.device("cpu"))
 
 
+def encoder_of(population: Population) -> Encoder:
+    assert population.autoencoder is not None
+    encoder = population.autoencoder.networks["encoder"]
+    assert isinstance(encoder, Encoder)
+    return encoder
+
+
 def moved(state: dict[str, Tensor]) -> dict[str, Tensor]:
     """A run's state after updates that bfloat16 has no numbers for."""
     return {
@@ -93,7 +101,7 @@ def test_the_state_of_a_bf16_run_is_its_masters() -> None:
     for run, state in enumerate(states):
         population.load_run_state(run, state)
     assert all(same(population.run_state(run), states[run]) for run in range(3))
-    dense = population.autoencoder.networks["encoder"].heads.weight
+    dense = encoder_of(population).heads.weight
     assert dense.dtype == torch.bfloat16
     name = "weights.encoder.heads.weight"
     assert torch.equal(dense, torch.stack([state[name] for state in states]).bfloat16())
@@ -112,5 +120,5 @@ def test_a_bf16_population_keeps_the_masters_of_the_runs_that_stay() -> None:
     fresh = Population([population.specs[0]], TINY.shape, torch.device("cpu"))
     fresh.load_run_state(0, population.run_state(0))
     assert same(fresh.run_state(0), states[2])
-    for one, other in zip(fresh.autoencoder.networks["encoder"].parameters(), population.autoencoder.networks["encoder"].parameters(), strict=True):
-        assert torch.equal(one, other)
+    parameters = encoder_of(fresh).parameters(), encoder_of(population).parameters()
+    assert all(torch.equal(one, other) for one, other in zip(*parameters, strict=True))

@@ -10,14 +10,35 @@ from torch import Tensor
 
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.methods.aae import AAE
+from unweave.methods.aae_classes import AAEClusters, AAEHeads, AAELabels
+from unweave.methods.ada_vae import AdaGVAE, AdaMLVAE, GVAELabels, MLVAELabels
+from unweave.methods.adversarial_split import AdversarialSplit
 from unweave.methods.ae import AE
 from unweave.methods.annealed_vae import AnnealedVAE
 from unweave.methods.beta_tcvae import BetaTCVAE
 from unweave.methods.beta_vae import BetaVAE
 from unweave.methods.dip_vae import DIPVAE1, DIPVAE2
+from unweave.methods.drnet import DrNet
+from unweave.methods.f_statistic import FStatistic
 from unweave.methods.factor_vae import FactorVAE
+from unweave.methods.generalized_m2 import GeneralizedM2
+from unweave.methods.group_vae import GVAE, MLVAE
+from unweave.methods.info_gan import InfoGAN, InfoGANCR
 from unweave.methods.info_vae import InfoVAE
+from unweave.methods.ladder_vae import LadderVAE
+from unweave.methods.lord import LORD
+from unweave.methods.m1 import M1
+from unweave.methods.m2 import M2
 from unweave.methods.method import Method, Setting, numeric_settings
+from unweave.methods.qlae import QLAE
+from unweave.methods.semi_supervised import (
+    S2DIPVAE1,
+    S2DIPVAE2,
+    S2AnnealedVAE,
+    S2BetaTCVAE,
+    S2BetaVAE,
+    S2FactorVAE,
+)
 from unweave.methods.vae import VAE
 
 __all__ = [
@@ -25,14 +46,40 @@ __all__ = [
     "AE",
     "DIPVAE1",
     "DIPVAE2",
+    "GVAE",
+    "LORD",
+    "M1",
+    "M2",
     "METHODS",
+    "MLVAE",
+    "QLAE",
+    "S2DIPVAE1",
+    "S2DIPVAE2",
     "VAE",
+    "AAEClusters",
+    "AAEHeads",
+    "AAELabels",
+    "AdaGVAE",
+    "AdaMLVAE",
+    "AdversarialSplit",
     "AnnealedVAE",
     "BetaTCVAE",
     "BetaVAE",
+    "DrNet",
+    "FStatistic",
     "FactorVAE",
+    "GVAELabels",
+    "GeneralizedM2",
+    "InfoGAN",
+    "InfoGANCR",
     "InfoVAE",
+    "LadderVAE",
+    "MLVAELabels",
     "Method",
+    "S2AnnealedVAE",
+    "S2BetaTCVAE",
+    "S2BetaVAE",
+    "S2FactorVAE",
     "method_named",
     "settings_of",
     "summary",
@@ -49,6 +96,32 @@ METHODS: tuple[type[Method], ...] = (
     DIPVAE2,
     InfoVAE,
     AAE,
+    AAELabels,
+    AAEClusters,
+    AAEHeads,
+    InfoGAN,
+    InfoGANCR,
+    QLAE,
+    LadderVAE,
+    MLVAE,
+    GVAE,
+    AdaGVAE,
+    AdaMLVAE,
+    GVAELabels,
+    MLVAELabels,
+    S2BetaVAE,
+    S2AnnealedVAE,
+    S2FactorVAE,
+    S2BetaTCVAE,
+    S2DIPVAE1,
+    S2DIPVAE2,
+    M1,
+    M2,
+    GeneralizedM2,
+    FStatistic,
+    AdversarialSplit,
+    LORD,
+    DrNet,
 )
 
 

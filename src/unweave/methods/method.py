@@ -159,6 +159,7 @@ class Moment:
     data_size: int  # N, the number of images in the data set
     draws: Draws
     likelihood: Likelihood
+    steps: Tensor | int = 1  # how many updates there will be: a number, or one a run, (P,)
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,7 @@ class Method(ABC):
         return True
 
     def content_dimensions(self, latents: int) -> int:  # noqa: ARG002
-        """How many dimensions of the code, the first ones, are content, and the rest style; 0: no such split."""
+        """How many dimensions, the first ones, are content, and the rest style; 0 where there is no split."""
         return 0
 
     @abstractmethod

@@ -26,6 +26,7 @@ class Pairs:
 
     changed: int | Literal["random", "published"] = "random"
     together: int = 2
+    labels: bool = False  # whether the method is told the factors
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,10 @@ class Groups:
 
     together: int = 2
     shared: int | tuple[str, ...] = 1
-    labels: bool = False  # whether the method is told the factors
+    # Of a number of factors: chosen anew for each group, or always the first of the data set.
+    chosen: Literal["anew", "first"] = "anew"
+    # Whether the method is told the factors, or those that are shared: named ones, or the first.
+    labels: bool | Literal["shared"] = False
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,8 @@ class Sequences:
     """Frames in which some factors stay and the others move; see `unweave.data.supervision.sequences`."""
 
     together: int
-    content: tuple[str, ...]
+    content: int | tuple[str, ...] = ()  # what stays beside categorical factors: names, or the first so many
+    step: int = 1  # values that a factor may move from one frame to the next
 
 
 @dataclass(frozen=True)
@@ -55,3 +60,10 @@ class Labels:
 
 
 Supply: TypeAlias = Images | Pairs | Groups | Sequences | Labels
+
+
+def factors_in(text: int | str) -> int | tuple[str, ...]:
+    """A number of factors, or the names in a text: "shape, scale" -> ("shape", "scale")."""
+    if isinstance(text, int):
+        return text
+    return tuple(name.strip() for name in text.split(",") if name.strip())

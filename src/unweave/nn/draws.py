@@ -20,7 +20,7 @@ from unweave.streams import Stream
 _LOW = 0xFFFFFFFF
 
 # Names of child streams: "a/b" and ("a", "b") are child("a", "b").
-Purpose: TypeAlias = str | tuple[str, ...]
+Purpose: TypeAlias = str | tuple[str | int, ...]
 
 
 class PopulationDraws:
@@ -31,6 +31,7 @@ class PopulationDraws:
         self.step = step  # int64, a single number, shared with the trainer that counts it up
         # Kept, because nothing may be sent to the device while a CUDA graph is recorded.
         self._keys: dict[tuple[Purpose, ...], Tensor] = {}
+        self._sizes: dict[tuple[int, ...], Tensor] = {}
         self._parts: dict[tuple[int, int], PopulationDraws] = {}
 
     def of_runs(self, first: int, last: int) -> PopulationDraws:
@@ -73,8 +74,10 @@ class PopulationDraws:
 
     def integers(self, purpose: Purpose, rows: int, sizes: Sequence[int]) -> Tensor:
         """(P, rows, len(sizes)) whole numbers, as `Stream.integers`."""
-        bits = self.bits(purpose, rows, len(sizes))
-        return torch.stack([bits[..., j] * size >> 32 for j, size in enumerate(sizes)], dim=-1)
+        known = tuple(sizes)
+        if known not in self._sizes:
+            self._sizes[known] = torch.tensor(known, dtype=torch.int64, device=self.step.device)
+        return self.bits(purpose, rows, len(known)) * self._sizes[known] >> 32
 
     def permutations(self, purpose: Purpose, rows: int, length: int) -> Tensor:
         """(P, rows, length): a random order of 0 .. length - 1 in each row, as `Stream.permutations`."""
@@ -89,11 +92,16 @@ class PopulationDraws:
     def key_table(self, purposes: tuple[Purpose, ...]) -> Tensor:
         """(purposes, P) int64: the keys of several streams of each run."""
         if purposes not in self._keys:
-            paths = [purpose.split("/") if isinstance(purpose, str) else purpose for purpose in purposes]
+            paths = [path_of(purpose) for purpose in purposes]
             keys = [[stream.child(*path).key for stream in self.streams] for path in paths]
             signed = [[key - (1 << 64) if key >> 63 else key for key in row] for row in keys]
             self._keys[purposes] = torch.tensor(signed, dtype=torch.int64, device=self.step.device)
         return self._keys[purposes]
+
+
+def path_of(purpose: Purpose) -> tuple[str | int, ...]:
+    """The names of child streams, one after the other."""
+    return tuple(purpose.split("/")) if isinstance(purpose, str) else purpose
 
 
 def philox_bits(keys: Tensor, step: Tensor, rows: int, columns: int) -> Tensor:

@@ -31,10 +31,13 @@ def _part(word, sizes, strides, column):
 
 
 @triton.jit
-def _table_row(keys, runs, sizes, strides, row, step, STREAMS: tl.constexpr, COLUMNS: tl.constexpr):
-    # Which image of the table is drawn for a row of the batch.
-    image = row.to(tl.int64) * 0
-    for i in tl.static_range(0, STREAMS * COLUMNS, 4):
+def _table_row(
+    given, keys, runs, sizes, strides, row, step,
+    FIRST: tl.constexpr, STREAMS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    # Which image of the table is that of a row of the batch; the part of the first stream may be given.
+    image = tl.load(given) if FIRST else row.to(tl.int64) * 0
+    for i in tl.static_range(FIRST * COLUMNS, STREAMS * COLUMNS, 4):
         w0, w1, w2, w3 = _words(keys + i // COLUMNS * runs, row * 0 + i % COLUMNS // 4, row, step)
         image += _part(w0, sizes, strides, i) + _part(w1, sizes, strides, i + 1)
         image += _part(w2, sizes, strides, i + 2) + _part(w3, sizes, strides, i + 3)
@@ -79,17 +82,19 @@ def _behind(keys, runs, picture, wide, free_rows, free_columns, row, step, y, x,
 
 @triton.jit
 def _image_kernel(
-    table, picture, keys, sizes, strides, step, out, runs, wide, free_rows, free_columns,
-    STREAMS: tl.constexpr, COLUMNS: tl.constexpr, PAINT: tl.constexpr, PACKED: tl.constexpr,
-    ROW_BYTES: tl.constexpr, PIXELS: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr,
-    LANES: tl.constexpr, TILE: tl.constexpr,
+    table, picture, given, keys, sizes, strides, step, out, runs, wide, free_rows, free_columns,
+    FIRST: tl.constexpr, STREAMS: tl.constexpr, COLUMNS: tl.constexpr, PAINT: tl.constexpr,
+    PACKED: tl.constexpr, ROW_BYTES: tl.constexpr, PIXELS: tl.constexpr, WIDTH: tl.constexpr,
+    CHANNELS: tl.constexpr, LANES: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     row, first, run = tl.program_id(0), tl.program_id(1) * TILE, tl.program_id(2)
     keys += run
     paint_keys = keys + STREAMS * runs
     pixel, channel = (first + tl.arange(0, TILE))[:, None], tl.arange(0, LANES)[None, :]
     here = (pixel < PIXELS) & (channel < CHANNELS)
-    table += _table_row(keys, runs, sizes, strides, row, step, STREAMS, COLUMNS) * ROW_BYTES
+    given += run.to(tl.int64) * tl.num_programs(0) + row
+    image = _table_row(given, keys, runs, sizes, strides, row, step, FIRST, STREAMS, COLUMNS)
+    table += image * ROW_BYTES
     at, there = pixel, pixel < PIXELS
     if PAINT == "none":  # the table has one channel after the other
         at, there = channel * PIXELS + pixel, here
@@ -111,8 +116,13 @@ def _image_kernel(
     tl.store(out + pixel * CHANNELS + channel, value.to(tl.uint8), here)
 
 
-def draw_pixels(table: ImageTable, keys: Tensor, step: Tensor, size: int) -> Tensor:
-    """(P, size, h, w, c) uint8 images; keys are (streams of rows, then of the paint; P)."""
+def draw_pixels(
+    table: ImageTable, keys: Tensor, step: Tensor, size: int, rows: Tensor | None = None
+) -> Tensor:
+    """(P, size, h, w, c) uint8 images; keys are (streams of rows, then of the paint; P).
+
+    `rows` (P, size) are in place of what the first stream would draw.
+    """
     runs = keys.shape[1]
     _, height, width = table.shape
     out = torch.empty(runs, size, height, width, table.channels, dtype=torch.uint8, device=keys.device)
@@ -120,9 +130,9 @@ def draw_pixels(table: ImageTable, keys: Tensor, step: Tensor, size: int) -> Ten
     tall, wide = (height, width) if table.picture is None else table.picture.shape[:2]
     tile = max(16, min(TILE_PIXELS, triton.next_power_of_2(height * width)))
     _image_kernel[size, triton.cdiv(height * width, tile), runs](
-        table.images, picture, keys, table.sizes, table.strides, step, out,
-        runs, wide, tall - height, wide - width,
-        len(table.sizes), table.sizes.shape[1], table.paint, table.packed,
+        table.images, picture, table.sizes if rows is None else rows.contiguous(), keys,
+        table.sizes, table.strides, step, out, runs, wide, tall - height, wide - width,
+        int(rows is not None), len(table.sizes), table.sizes.shape[1], table.paint, table.packed,
         table.images.stride(0), height * width, width, table.channels,
         triton.next_power_of_2(table.channels), tile, num_warps=8,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Batches of images drawn on a device: rows of a table, painted. Bytes, as `GroundTruth.observe` gives them.
+"""Batches of images on a device: rows of a table, drawn or given, and painted, as `GroundTruth.observe` does.
 
 On CUDA a Triton kernel does it in one launch. Here are the same images by plain operations of torch.
 A paint's u is an odd multiple of 2^-24, so with n = 2^24 u whole numbers take the place of float64:
@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from unweave.nn.draws import PopulationDraws
+from unweave.nn.draws import PopulationDraws, Purpose, path_of
 from unweave.nn.layers import has_triton
 
 Paint: TypeAlias = Literal["none", "colour", "noise", "scream"]
@@ -35,7 +35,8 @@ class ImageTable:
     """Images on a device, and how rows of them are drawn and painted.
 
     A row's number is the sum over all streams and columns of stride times a whole number below size. Columns
-    that count for nothing have size 0; there are a multiple of four, as many as Philox makes at once.
+    that count for nothing have size 0; there are a multiple of four, as many as Philox makes at once. The
+    first stream draws what is known of an image, its factors; the others draw what is hidden.
     """
 
     images: Tensor  # (n, c, h, w) bytes, or (n, c h w / 8) packed bits, the first pixel in the highest
@@ -56,32 +57,50 @@ class ImageTable:
         """Of the painted images."""
         return self.shape[0] if self.paint == "none" else PAINTED_CHANNELS
 
-    def purposes(self, purpose: str) -> tuple[tuple[str, ...], ...]:
+    def purposes(self, purpose: Purpose) -> tuple[Purpose, ...]:
         """The streams of a batch: those of the rows, then those of the paint."""
-        path = tuple(purpose.split("/"))
+        path = path_of(purpose)
         rows = [(*path, *stream) for stream in self.streams]
         return *rows, *((*path, "observe", name) for name in PAINT_STREAMS[self.paint])
 
 
-def draw_images(table: ImageTable, draws: PopulationDraws, purpose: str, size: int) -> Tensor:
+def draw_images(table: ImageTable, draws: PopulationDraws, purpose: Purpose, size: int) -> Tensor:
     """(P, size, c, h, w) uint8 images of 0 to 255, channels-last in memory, for the step of the draws."""
+    return _images(table, draws, purpose, size, None)
+
+
+def look_up_images(table: ImageTable, draws: PopulationDraws, purpose: Purpose, rows: Tensor) -> Tensor:
+    """(P, size, c, h, w) uint8 images as from `draw_images`, of given rows of the table, (P, size) int64.
+
+    Paint is drawn, and so are hidden factors: their part is added to the row.
+    """
+    return _images(table, draws, purpose, rows.shape[1], rows)
+
+
+def _images(
+    table: ImageTable, draws: PopulationDraws, purpose: Purpose, size: int, rows: Tensor | None
+) -> Tensor:
     if table.images.is_cuda and has_triton() and _has_kernel(table):
         from unweave.nn.image_kernels import draw_pixels
 
         keys = draws.key_table(table.purposes(purpose))
-        pixels = draw_pixels(table, keys, draws.step, size)
+        pixels = draw_pixels(table, keys, draws.step, size, rows)
     else:
-        pixels = plain_pixels(table, draws, purpose, size).contiguous()
+        pixels = plain_pixels(table, draws, purpose, size, rows).contiguous()
     return pixels.permute(0, 1, 4, 2, 3)
 
 
-def plain_pixels(table: ImageTable, draws: PopulationDraws, purpose: str, size: int) -> Tensor:
+def plain_pixels(
+    table: ImageTable, draws: PopulationDraws, purpose: Purpose, size: int, rows: Tensor | None = None
+) -> Tensor:
     """(P, size, h, w, c) uint8 images, by operations that every device has."""
     streams = table.purposes(purpose)
-    sizes, strides = table.sizes, table.strides
-    bits = torch.stack([draws.bits(stream, size, sizes.shape[1]) for stream in streams[: len(sizes)]], dim=2)
-    images = _looked_up(table, ((bits * sizes >> 32) * strides).sum(dim=(2, 3)))
-    paint_streams = streams[len(sizes) :]
+    index = table.images.new_zeros((), dtype=torch.int64) if rows is None else rows
+    for i in range(0 if rows is None else 1, len(table.sizes)):
+        bits = draws.bits(streams[i], size, table.sizes.shape[1])
+        index = index + ((bits * table.sizes[i] >> 32) * table.strides[i]).sum(-1)
+    images = _looked_up(table, index)
+    paint_streams = streams[len(table.sizes) :]
     if table.paint == "colour":
         return _tinted(images, draws.bits(paint_streams[0], size, 3))
     if table.paint == "noise":

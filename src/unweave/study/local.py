@@ -51,10 +51,11 @@ def posts_for(work: TrainAndScore, workers: int | None = None) -> list[Post]:
     here = cores()
     if pick_device(work.device).type == "cuda":
         first = torch.device(work.device).index if work.device.startswith("cuda:") else None
-        devices = [first] if first is not None else range(torch.cuda.device_count())
+        devices = [first] if first is not None else list(range(torch.cuda.device_count()))
         trains = [Post(("train",), replace(work, device=f"cuda:{i}", hand_over=True), 2) for i in devices]
         measures = workers if workers is not None else max(1, here - len(trains))
-        return trains + [Post(("evaluate",), replace(work, hand_over=True), 1)] * measures
+        places = [f"cuda:{devices[number % len(devices)]}" for number in range(measures)]
+        return trains + [Post(("evaluate",), replace(work, device=d, hand_over=True), 1) for d in places]
     number = workers if workers is not None else max(1, here // 2)
     return [Post(("evaluate", "train"), work, max(1, here // number))] * number
 

@@ -1,37 +1,131 @@
-"""How fast a machine trains: some updates of a real population, timed."""
+"""How long the runs of a study train here: some seconds of a real population, for each kind of run.
+
+On a GPU a discriminator halves the rate, and three channels are slower than one, so a study's time is a sum
+over the kinds of runs that it has.
+"""
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 
 import torch
 
 from unweave.data import load as load_data
+from unweave.data.catalogue import entry_of
 from unweave.spec import RunSpec
+from unweave.study.folder import StudyFolder
+from unweave.study.memory import with_what_fits
+from unweave.study.planner import Unit, open_runs
 from unweave.training.batches import batches_of
 from unweave.training.population import Population
 from unweave.training.trainer import pick_device
 from unweave.training.update import Update
 
+SECONDS = 20.0  # of all measurements together
+MOST = 4  # kinds that are measured
 WARM_UP = 3  # updates that also build what is built once
+STAND_INS = {1: "dsprites", 3: "color_dsprites"}  # data that needs no file, by channels
+
+
+@dataclass(frozen=True, order=True)
+class Kind:
+    """What decides how long a step takes, as far as it is known beforehand."""
+
+    channels: int
+    players: int  # networks with a loss of their own, besides an autoencoder
+    images: int  # of a step
+    architecture: str
+    precision: str
+
+    @classmethod
+    def of(cls, run: RunSpec) -> Kind:
+        """The kind of a run."""
+        images = run.batch * run.method.supply.together
+        players = len(run.method.players)
+        return cls(entry_of(run.data).channels, players, images, run.architecture, run.precision)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Runs of one kind that are still to be trained, and a population of them to measure."""
+
+    kind: Kind
+    runs: int
+    model_steps: int
+    together: tuple[RunSpec, ...]
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A part of a study and how fast it trains."""
+
+    part: Part
+    rate: float  # model-steps a second
+    measured: bool = True  # or taken from the slowest that was
+
+    @property
+    def seconds(self) -> float:
+        """How long its runs train."""
+        return self.part.model_steps / self.rate
+
+
+def parts_of(study: StudyFolder, units: Sequence[Unit], missing: Sequence[str] = ()) -> list[Part]:
+    """The kinds of runs that are left to train, the one with the most model-steps first.
+
+    Of each, the largest population is to be measured: on data that is here, or else on a stand-in.
+    """
+    left = [[study.runs[run] for run in open_runs(study, unit)] for unit in units]
+    by_kind = sorted(((Kind.of(runs[0]), runs) for runs in left if runs), key=lambda pair: pair[0])
+    parts = []
+    for kind, found in groupby(by_kind, key=lambda pair: pair[0]):
+        populations = [runs for _, runs in found]
+        best = max(populations, key=lambda runs: (runs[0].data not in missing, len(runs)))
+        if best[0].data in missing:
+            best = [replace(run, data=STAND_INS[kind.channels]) for run in best]
+        steps = sum(run.steps for runs in populations for run in runs)
+        parts.append(Part(kind, sum(map(len, populations)), steps, tuple(best)))
+    return sorted(parts, key=lambda part: -part.model_steps)
+
+
+def timed(parts: Sequence[Part], device: str = "auto", data_root: Path | None = None) -> list[Timed]:
+    """How fast each part trains: measured for the largest, the rest as slow as the slowest of these."""
+    seconds = SECONDS / min(len(parts), MOST)
+    found = [Timed(part, measured_rate(part.together, device, data_root, seconds)) for part in parts[:MOST]]
+    slowest = min(each.rate for each in found)
+    return found + [Timed(part, slowest, measured=False) for part in parts[MOST:]]
 
 
 def measured_rate(
-    specs: Sequence[RunSpec], device: str = "auto", data_root: Path | None = None, seconds: float = 8.0
+    specs: Sequence[RunSpec], device: str = "auto", data_root: Path | None = None, seconds: float = SECONDS
 ) -> float:
-    """Model-steps a second of some runs that train together, after a warm-up."""
+    """Model-steps a second, after a warm-up, of some runs that train together, or of as many as fit."""
     chosen = pick_device(device)
+    try:
+        return with_what_fits(
+            lambda runs: _rate(specs[:runs], chosen, data_root, seconds), len(specs), specs[0], str(chosen)
+        )
+    finally:  # the next population needs the memory
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
+def _rate(specs: Sequence[RunSpec], device: torch.device, data_root: Path | None, seconds: float) -> float:
     data = load_data(specs[0].data, data_root)
-    update = Update(Population(specs, data.shape, chosen), batches_of(data, chosen), len(data))
+    batches = batches_of(data, device)
+    population = Population(specs, data.shape, device, batches.label_sizes(specs[0].method.supply))
+    update = Update(population, batches, len(data))
     never: list[int] = []
     update.run(WARM_UP, never)
-    _wait(chosen)
+    _wait(device)
     start, done, chunk = time.perf_counter(), 0, 1
     while time.perf_counter() - start < seconds:
         done += update.run(chunk, never)
-        _wait(chosen)
+        _wait(device)
         chunk = min(2 * chunk, 64)
     return len(specs) * done / (time.perf_counter() - start)
 

@@ -122,9 +122,14 @@ class Cost:
     bytes: int
 
 
+def open_runs(study: StudyFolder, unit: Unit) -> list[str]:
+    """The runs of a unit that are not trained yet."""
+    return [run for run in unit.runs if not (study.run_path(run) / "result.json").exists()]
+
+
 def cost_of(study: StudyFolder, units: Iterable[Unit]) -> Cost:
     """What training all runs of some units takes that are not trained yet."""
     units = list(units)
-    left = [run for unit in units for run in unit.runs if not (study.run_path(run) / "result.json").exists()]
+    left = [run for unit in units for run in open_runs(study, unit)]
     steps = sum(study.runs[run].steps for run in left)
     return Cost(len(left), len(units), steps, len(left) * (WEIGHTS_BYTES + RECORDS_BYTES))

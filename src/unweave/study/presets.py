@@ -29,6 +29,11 @@ DATA = [
     "cars3d",
     "shapes3d",
 ]
+# The settings of Locatello et al. (2020): what the released code calls GVAE and ML-VAE is told which factors of
+# a pair have changed.
+BETAS = [1, 2, 4, 6, 8, 16]
+ON_PAIRS = ["ada_gvae", "ada_ml_vae", "gvae_labels", "ml_vae_labels"]
+WEAK_DATA = ["dsprites", "smallnorb", "cars3d", "shapes3d", "mpi3d_toy"]
 SHARED: dict[str, Any] = {"steps": 300_000, "architecture": "released", "precision": "bf16"}
 
 
@@ -40,6 +45,23 @@ def locatello2019() -> StudySpec:
 def locatello2019_dsprites() -> StudySpec:
     """The 1,800 models of the same study on dSprites."""
     return StudySpec("locatello2019_dsprites", grid(METHODS, data="dsprites", seed="0-49", **SHARED))
+
+
+def locatello2019_mini() -> StudySpec:
+    """The 72 models of its 36 settings on dSprites with two seeds each: the study in small."""
+    return StudySpec("locatello2019_mini", grid(METHODS, data="dsprites", seed="0-1", **SHARED))
+
+
+def locatello2020_weak() -> StudySpec:
+    """150 models on dSprites: four methods that learn from pairs and the beta-VAE, 6 betas, 5 seeds."""
+    runs = grid(_weak_methods(["random"]), data="dsprites", seed="0-4", **SHARED)
+    return StudySpec("locatello2020_weak", runs)
+
+
+def locatello2020_weak_full() -> StudySpec:
+    """The same on 5 data sets with 50 seeds, for pairs that differ in one factor and in several: 13,500."""
+    runs = grid(_weak_methods([1, "random"]), data=WEAK_DATA, seed="0-49", **SHARED)
+    return StudySpec("locatello2020_weak_full", runs)
 
 
 def hartmann2021() -> StudySpec:
@@ -58,6 +80,9 @@ def smoke() -> StudySpec:
 PRESETS: dict[str, Callable[[], StudySpec]] = {
     "locatello2019": locatello2019,
     "locatello2019_dsprites": locatello2019_dsprites,
+    "locatello2019_mini": locatello2019_mini,
+    "locatello2020_weak": locatello2020_weak,
+    "locatello2020_weak_full": locatello2020_weak_full,
     "hartmann2021": hartmann2021,
     "smoke": smoke,
 }
@@ -74,6 +99,12 @@ def with_fields(spec: StudySpec, **fields: Any) -> StudySpec:
     """The same study with some fields of all runs changed, such as a shorter training."""
     changed = {name: value for name, value in fields.items() if value is not None}
     return dataclasses.replace(spec, runs=tuple(_with(run, changed) for run in spec.runs))
+
+
+def _weak_methods(changed: list[Any]) -> list[dict[str, Any]]:
+    """Pairs that differ in so many factors, and single images."""
+    on_pairs = [{"name": name, "beta": BETAS, "changed": changed} for name in ON_PAIRS]
+    return [*on_pairs, {"name": "beta_vae", "beta": BETAS}]
 
 
 def _with(run: RunSpec, fields: dict[str, Any]) -> RunSpec:

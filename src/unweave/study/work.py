@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,7 +12,6 @@ import torch
 
 from unweave.data import GroundTruth
 from unweave.data import load as load_data
-from unweave.errors import UnweaveError
 from unweave.evaluation.evaluate import Effort
 from unweave.evaluation.kept import all_kept, drop_codes, evaluate_run, keep_codes
 from unweave.gallery import draw_missing_pictures
@@ -21,6 +19,7 @@ from unweave.run import Run
 from unweave.spec import RunSpec
 from unweave.store import RunFolder
 from unweave.study.folder import StudyFolder
+from unweave.study.memory import with_what_fits
 from unweave.study.planner import Unit
 from unweave.training.batches import Data
 from unweave.training.trainer import Plan, Report, Tell, pick_device, train_runs
@@ -42,7 +41,7 @@ class Work(Protocol):
 class TrainAndScore:
     """Train on a device, measure, and draw pictures if the study wants them.
 
-    With `hand_over`, the device that trains also encodes, and others, which have none, measure.
+    With `hand_over`, the device that trains also encodes whole grids, and processes of their own measure.
     """
 
     device: str = "auto"
@@ -76,8 +75,8 @@ class TrainAndScore:
         """Measure a run, if it has not diverged, as far as it is not measured."""
         folder, spec = study.run_folder(run_id), study.spec
         if (folder.result or {}).get("outcome") != "diverged" and not self._is_measured(study, folder):
-            device = "cpu" if self.hand_over else self.device
-            run = Run(folder, str(pick_device(device)), _data(study.runs[run_id].data, self.data_root))
+            data = _data(study.runs[run_id].data, self.data_root)
+            run = Run(folder, str(pick_device(self._encodes_on(data))), data)
             evaluate_run(
                 run,
                 spec.metrics,
@@ -91,6 +90,16 @@ class TrainAndScore:
         if not self.keep_codes:
             drop_codes(folder)
 
+    def _encodes_on(self, data: GroundTruth) -> str:
+        """Where a run encodes for its measures: nowhere but on the device, if that is at hand.
+
+        Of what was handed over the whole grid is encoded already. Images that are drawn anew at each look
+        are not: they are made here, and a GPU encodes them a hundred times faster than a core.
+        """
+        if self.hand_over and not (data.stochastic and torch.cuda.is_available()):
+            return "cpu"
+        return self.device
+
     def _is_measured(self, study: StudyFolder, folder: RunFolder) -> bool:
         spec = study.spec
         return all_kept(folder, spec.metrics, spec.representations, Effort(spec.points, seed=spec.seed))
@@ -100,22 +109,11 @@ def train_what_fits(
     specs: Sequence[RunSpec], data: Data, paths: Sequence[Path], plan: Plan, tell: Tell | None = None
 ) -> list[RunFolder]:
     """Train all runs; if the device has no memory for so many at a time, half as many, and so on."""
-    while True:
-        try:
-            return train_runs(specs, data, paths, plan, tell)
-        except torch.cuda.OutOfMemoryError:
-            if (at_a_time := min(plan.largest, len(specs))) == 1:
-                raise UnweaveError(_does_not_fit(specs[0], plan)) from None
-        # Only here, after the handler, does the error no longer hold on to what is on the device.
-        gc.collect()
-        torch.cuda.empty_cache()
-        plan = replace(plan, largest=at_a_time // 2)
-
-
-def _does_not_fit(spec: RunSpec, plan: Plan) -> str:
-    return (
-        f"not even one run of {spec.method.name} fits into the memory of {pick_device(plan.device)}, with "
-        f"batches of {spec.batch}: end what else uses it, or take a smaller batch or --device cpu."
+    return with_what_fits(
+        lambda largest: train_runs(specs, data, paths, replace(plan, largest=largest), tell),
+        min(plan.largest, len(specs)),
+        specs[0],
+        str(pick_device(plan.device)),
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,16 +19,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unweave.data import Collection, GroundTruth, grid_table, variants
-from unweave.data.grid import Factors
 from unweave.data.supervision import Labelled as LabelledPoints
-from unweave.data.supervision import groups, labelled, pairs, sequences
+from unweave.data.supervision import labelled
 from unweave.data.variants import Origin, origin
 from unweave.errors import UnweaveError
 from unweave.methods.method import Batch
-from unweave.methods.supply import Groups, Images, Labels, Pairs, Sequences, Supply
-from unweave.nn.draws import PopulationDraws
-from unweave.nn.images import ImageTable, Paint, draw_images
+from unweave.methods.supply import Images, Labels, Supply
+from unweave.nn.draws import PopulationDraws, path_of
+from unweave.nn.images import ImageTable, Paint, draw_images, look_up_images
 from unweave.streams import Stream
+from unweave.training.factors import FactorDraw, device_factors, host_factors, told
 
 Data = GroundTruth | Collection
 # Told (images done, images in all) while a table is made.
@@ -58,7 +59,10 @@ class ResidentBatches:
     """
 
     def __init__(self, ground_truth: GroundTruth, device: torch.device, progress: Progress | None) -> None:
+        self.truth, self.device = ground_truth, device
         self.host = HostBatches(ground_truth, device)
+        self._factors: dict[Supply, FactorDraw] = {}
+        self._labelled: dict[tuple[tuple[Stream, ...], Labels], tuple[Tensor, Tensor]] = {}
         made = origin(ground_truth)
         sizes, strides = _numbering(made)
         self.table = ImageTable(
@@ -71,19 +75,59 @@ class ResidentBatches:
             picture=_picture(made.paint, device),
         )
 
-    def on_device(self, supply: Supply) -> bool:
-        """Single images are."""
-        return isinstance(supply, Images)
+    def on_device(self, supply: Supply) -> bool:  # noqa: ARG002
+        """Every batch is."""
+        return True
 
     def label_sizes(self, supply: Supply) -> tuple[int, ...]:
         """How many values each label has."""
         return self.host.label_sizes(supply)
 
-    def draw(self, draws: PopulationDraws, step: int, purpose: str, size: int, supply: Supply) -> Batch:
-        """The draws know the step themselves: of single images nothing depends on the host."""
-        if not self.on_device(supply):
-            return self.host.draw(draws, step, purpose, size, supply)
-        return Batch(draw_images(self.table, draws, purpose, size))
+    def draw(
+        self,
+        draws: PopulationDraws,
+        step: int,  # noqa: ARG002
+        purpose: str,
+        size: int,
+        supply: Supply,
+    ) -> Batch:
+        """The draws know the step themselves: nothing depends on the host."""
+        if isinstance(supply, Images | Labels):
+            batch = Batch(draw_images(self.table, draws, purpose, size))
+            return batch if isinstance(supply, Images) else self._with_labelled(batch, draws, purpose, supply)
+        if supply not in self._factors:
+            self._factors[supply] = device_factors(self.truth, supply, self.device)
+        factors = self._factors[supply](draws, path_of(purpose), size)
+        images = look_up_images(self.table, draws, purpose, self._rows(factors))
+        columns = [factors[..., column] for column in told(self.truth, supply)]
+        return Batch(images, torch.stack(columns, dim=-1) if columns else None)
+
+    def _with_labelled(self, batch: Batch, draws: PopulationDraws, purpose: str, supply: Labels) -> Batch:
+        rows, labels = self._points(draws.streams, supply)
+        purpose = f"{purpose}/labelled"
+        index = draws.integers(purpose, batch.images.shape[1], [supply.points])
+        return replace(
+            batch,
+            labelled_images=look_up_images(self.table, draws, purpose, rows.gather(1, index[..., 0])),
+            labelled_labels=labels.gather(1, index.expand(-1, -1, labels.shape[2])),
+            labelled_index=index[..., 0],
+        )
+
+    def _points(self, runs: tuple[Stream, ...], supply: Labels) -> tuple[Tensor, Tensor]:
+        """The labelled points of each run: their rows in the table (P, n), and their labels (P, n, k)."""
+        key = runs, supply
+        if key not in self._labelled:
+            points = [self.host.points(run, supply) for run in runs]
+            factors, labels = (
+                torch.from_numpy(np.stack(arrays)).to(self.device)
+                for arrays in ([each.factors for each in points], [each.labels for each in points])
+            )
+            self._labelled[key] = self._rows(factors), labels
+        return self._labelled[key]
+
+    def _rows(self, factors: Tensor) -> Tensor:
+        """The rows of the table where factors (..., k) are, but for hidden ones."""
+        return (factors * self.table.strides[0, : factors.shape[-1]]).sum(-1)
 
 
 class HostBatches:
@@ -102,7 +146,10 @@ class HostBatches:
         """How many values each label has."""
         if isinstance(supply, Labels):
             return labelled(self._truth(supply), 1, 0, supply.labeller).sizes
-        return self._truth(supply).sizes if isinstance(supply, Groups) and supply.labels else ()
+        if isinstance(supply, Images):
+            return ()
+        truth = self._truth(supply)
+        return tuple(truth.sizes[column] for column in told(truth, supply))
 
     def draw(self, draws: PopulationDraws, step: int, purpose: str, size: int, supply: Supply) -> Batch:
         """Draws for one run after the other: a run's batch does not depend on its company."""
@@ -115,12 +162,12 @@ class HostBatches:
         if isinstance(self.data, Collection) and isinstance(supply, Images):
             return {"images": self.data.images_at(self.data.sample_index(size, stream))}
         truth = self._truth(supply)
-        factors = _factors(truth, size, stream, supply)
+        factors = host_factors(truth, size, stream, supply)
         batch: dict[str, NDArray[Any]] = {"images": truth.observe(factors, stream)}
-        if isinstance(supply, Groups) and supply.labels:
-            batch["labels"] = factors
+        if columns := told(truth, supply):
+            batch["labels"] = factors[:, columns]
         if isinstance(supply, Labels):
-            points = self._points(run, supply)
+            points = self.points(run, supply)
             index = stream.child("labelled").integers(size, [supply.points])[:, 0]
             images = truth.observe(points.factors[index], stream.child("labelled"))
             batch |= {
@@ -130,7 +177,8 @@ class HostBatches:
             }
         return batch
 
-    def _points(self, run: Stream, supply: Labels) -> LabelledPoints:
+    def points(self, run: Stream, supply: Labels) -> LabelledPoints:
+        """The labelled points of a run."""
         key = run.key, supply
         if key not in self._labelled:
             points = labelled(
@@ -153,21 +201,6 @@ class HostBatches:
             return torch.from_numpy(together).to(self.device)
         pixels = np.ascontiguousarray(together.transpose(0, 1, 3, 4, 2))
         return torch.from_numpy(pixels).to(self.device).permute(0, 1, 4, 2, 3)
-
-
-def _factors(truth: GroundTruth, size: int, stream: Stream, supply: Supply) -> Factors:
-    """(images, k), those that belong together beside each other."""
-    match supply:
-        case Pairs():
-            drawn = pairs(truth, size, stream, supply.changed)
-            factors = np.stack([drawn.first, drawn.second], axis=1)
-        case Groups():
-            factors = groups(truth, size, supply.together, supply.shared, stream).factors
-        case Sequences():
-            factors = sequences(truth, size, supply.together, supply.content, stream)
-        case _:
-            factors = truth.sample_factors(size, stream)
-    return factors.reshape(-1, len(truth.factors))
 
 
 def batches_of(data: Data, device: torch.device, progress: Progress | None = None) -> Batches:

@@ -154,7 +154,7 @@ class Update:
             return self._of_autoencoders(batches[0], batches[1:], self.population.autoencoder.networks)
         population, likelihood = self.population, self.population.specs[0].likelihood
         (group,) = population.groups  # networks of its own are trained among its own kind
-        moment = Moment(population.step, self.data_size, population.draws, likelihood)
+        moment = Moment(population.step, self.data_size, population.draws, likelihood, population.steps)
         return [cast(OwnNetworks, group.method).losses(batches[0], group.networks, moment)]
 
     def _of_autoencoders(
@@ -211,9 +211,7 @@ class Update:
         torch._foreach_add_([total for total, _ in pairs], [term.detach() for _, term in pairs])
 
 
-def _merged(
-    posterior: Gaussian, groups: list[tuple[Autoencoder, slice]], labels: Tensor | None
-) -> Gaussian:
+def _merged(posterior: Gaussian, groups: list[tuple[Autoencoder, slice]], labels: Tensor | None) -> Gaussian:
     """The posteriors that codes are drawn from; nothing is copied where no method changes its own."""
     before = [posterior[runs] for _, runs in groups]
     after = [

@@ -7,6 +7,7 @@ depends on the seed and on i alone, so a larger n only adds rows.
 from unweave.data.supervision.grouping import Groups, groups
 from unweave.data.supervision.labels import (
     Binned,
+    Chosen,
     Labelled,
     Labeller,
     Noisy,
@@ -22,6 +23,7 @@ from unweave.data.supervision.trajectories import sequences
 
 __all__ = [
     "Binned",
+    "Chosen",
     "Groups",
     "Labelled",
     "Labeller",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from unweave.data.grid import Factors, GroundTruth
 from unweave.data.supervision.choices import whole_number
-from unweave.errors import UnweaveError
+from unweave.errors import UnweaveError, did_you_mean
 from unweave.streams import Stream
 
 
@@ -111,9 +111,13 @@ class Permuted:
 
 @dataclass(frozen=True)
 class Partial:
-    """The true values of `observed` factors, chosen at random once for all rows; nothing of the others."""
+    """The true values of `observed` factors, chosen at random once for all rows; nothing of the others.
+
+    Each set of points has factors of its own, unless a seed chooses them: then all sets have the same.
+    """
 
     observed: int = 2
+    seed: int | None = None
 
     def __post_init__(self) -> None:
         whole_number(self.observed, "observed", 1)
@@ -125,16 +129,32 @@ class Partial:
             raise UnweaveError(
                 f"{ground_truth.name} has {k} factors, so at most {k} can be observed; got {self.observed}."
             )
-        order = _whole_set(stream).child("observed").permutations(1, k)[0]
-        columns = np.sort(order[: self.observed])
-        known = [ground_truth.factors[j] for j in columns]
-        return Labelled(
-            factors,
-            factors[:, columns],
-            names=tuple(factor.name for factor in known),
-            sizes=tuple(factor.size for factor in known),
-            observed=tuple(columns.tolist()),
-        )
+        source = stream if self.seed is None else Stream.of(self.seed)
+        order = _whole_set(source).child("observed").permutations(1, k)[0]
+        return _of_some_factors(ground_truth, factors, np.sort(order[: self.observed]).tolist())
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The true values of some factors, nothing of the others.
+
+    `factors` are their names with commas between them, "first" for the first one, or "all".
+    """
+
+    factors: str = "all"
+
+    def __call__(self, ground_truth: GroundTruth, factors: Factors, _stream: Stream) -> Labelled:
+        """Labels of the chosen columns, in the order in which they are named."""
+        known = [factor.name for factor in ground_truth.factors]
+        names = {"all": known, "first": known[:1]}.get(self.factors)
+        if names is None:
+            names = [name.strip() for name in self.factors.split(",")]
+        for name in names:
+            if name not in known:
+                raise UnweaveError(f'{ground_truth.name} has no factor "{name}". {did_you_mean(name, known)}')
+        if len(set(names)) != len(names):
+            raise UnweaveError(f'each factor can be named once; got "{self.factors}".')
+        return _of_some_factors(ground_truth, factors, [known.index(name) for name in names])
 
 
 PERFECT = Perfect()
@@ -167,6 +187,17 @@ def _of_all_factors(
 ) -> Labelled:
     names = tuple(factor.name for factor in ground_truth.factors)
     return Labelled(factors, labels, names, tuple(sizes or ground_truth.sizes), tuple(range(len(names))))
+
+
+def _of_some_factors(ground_truth: GroundTruth, factors: Factors, columns: Sequence[int]) -> Labelled:
+    known = [ground_truth.factors[column] for column in columns]
+    return Labelled(
+        factors,
+        factors[:, columns],
+        names=tuple(factor.name for factor in known),
+        sizes=tuple(factor.size for factor in known),
+        observed=tuple(columns),
+    )
 
 
 def _whole_set(stream: Stream) -> Stream:

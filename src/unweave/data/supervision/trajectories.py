@@ -42,7 +42,7 @@ def sequences(
     """
     whole_number(n, "the number of sequences", 0)
     whole_number(length, "the length of a sequence", 1)
-    fastest = _fastest(ground_truth, content, whole_number(step, "step", 1))
+    fastest = speed_limits(ground_truth, content, whole_number(step, "step", 1))
     stream = Stream.of(seed).child("sequences")
     out = np.empty((n, length, len(fastest)), np.int64)
     open_rows = np.arange(n)
@@ -62,7 +62,7 @@ def sequences(
     return out
 
 
-def _fastest(ground_truth: GroundTruth, content: Sequence[str], step: int) -> NDArray[np.int64]:
+def speed_limits(ground_truth: GroundTruth, content: Sequence[str], step: int) -> NDArray[np.int64]:
     """(k,): the highest speed of each factor, 0 for those that are held."""
     held = ground_truth.mask(content)
     if held.ndim != 1:

@@ -1,0 +1,310 @@
+"""Adversarial autoencoders with classes [1]: learned from a few labels, from none, or as heads of clusters.
+
+[1] Makhzani, Shlens, Jaitly, Goodfellow, Frey: Adversarial autoencoders, 2015.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from unweave.data.supervision import Chosen
+from unweave.errors import UnweaveError
+from unweave.methods.method import (
+    AUTOENCODER,
+    Adam,
+    Batch,
+    Blueprint,
+    Losses,
+    Moment,
+    OwnNetworks,
+    Player,
+    Setting,
+)
+from unweave.methods.supply import Labels
+from unweave.nn.classes import ClassAutoencoder, class_place, nearest_class, one_hot
+from unweave.nn.divergences import judge
+from unweave.nn.gaussian import Gaussian
+from unweave.nn.networks import Discriminator
+
+STYLE, CLASSES = "style_discriminator", "class_discriminator"
+# A code is not drawn. This spread, a hundredth, is far below that of codes, and densities exist.
+CERTAIN = 2 * math.log(0.01)
+
+CITATION = """@article{makhzani2015adversarial,
+  author = {Alireza Makhzani and Jonathon Shlens and Navdeep Jaitly and Ian Goodfellow and Brendan Frey},
+  title = {Adversarial Autoencoders},
+  journal = {arXiv preprint arXiv:1511.05644},
+  year = {2015}
+}"""
+
+
+@dataclass(frozen=True)
+class AAELabels(OwnNetworks):
+    """rec + w (style and class look like their priors) + label_weight cross-entropy; [1], section 5.
+
+    The encoder gives a style z and probabilities y of K classes, the values of a `factor` of the data; the
+    decoder sees both. Two discriminators tell z from draws of N(0, I), and y from one-hot draws of the K
+    classes. -mean log y_label of a batch of labelled images, of which there are `labelled`, ties the classes
+    to the labels.
+
+    A code is latents - 1 numbers of style and the place of the likeliest class: the classes, 0 to K - 1,
+    shifted and scaled to mean 0 and variance 1. It is decoded with the class that is nearest.
+
+    Differs from [1] as the plain form does (aae.py): all move at once, by Adam; and the labelled images have
+    their batch at each step, not a phase of their own.
+    """
+
+    adversarial_weight: Setting = 10.0
+    label_weight: Setting = 10.0
+    labelled: int = 1000
+    factor: str = "first"
+
+    name: ClassVar[str] = "aae_labels"
+    strength: ClassVar[str | None] = "label_weight"
+    citation: ClassVar[str] = CITATION
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.labelled < 1:
+            raise UnweaveError(f"labelled of aae_labels must be at least 1 image; got {self.labelled}.")
+
+    @property
+    def supply(self) -> Labels:
+        """Images, and some with labels."""
+        return Labels(self.labelled, Chosen(self.factor))
+
+    @property
+    def players(self) -> tuple[Player, ...]:
+        """The autoencoder, and the discriminators of style and class."""
+        return _players(lambda plan: (_style(plan), _values(plan)))
+
+    @property
+    def stochastic(self) -> bool:
+        """No code is drawn."""
+        return False
+
+    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+        """The objectives of all three."""
+        if batch.labelled_images is None or batch.labelled_labels is None:
+            raise UnweaveError("aae_labels learns from labelled images; this batch has none.")
+        found = _adversarial_losses(batch, networks, moment, self.adversarial_weight)
+        _, logits = _autoencoder(networks).split(batch.labelled_images)
+        labels = batch.labelled_labels
+        entropy = -logits.log_softmax(-1).gather(-1, labels).mean((-2, -1))
+        right = (logits.argmax(-1, keepdim=True) == labels).to(entropy.dtype).mean((-2, -1))
+        players = dict(found.players)
+        players[AUTOENCODER] = players[AUTOENCODER] + self.label_weight * entropy
+        terms = {"cross_entropy": entropy, "label_accuracy": right}
+        return Losses(players, dict(found.terms) | terms)
+
+    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
+        """Style, and the place of the likeliest class."""
+        return _encode_with_class(networks, images)
+
+    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
+        """Of style and the nearest class."""
+        return _decode_with_class(networks, codes)
+
+
+@dataclass(frozen=True)
+class AAEClusters(OwnNetworks):
+    """rec + w (style and class look like their priors): classes without labels; [1], section 6.
+
+    As with labels, but for the labels: the classes are `clusters` that the autoencoder finds by itself.
+    A code is latents - 1 numbers of style and the place of the likeliest cluster, as there.
+    """
+
+    adversarial_weight: Setting = 10.0
+    clusters: int = 16
+
+    name: ClassVar[str] = "aae_clusters"
+    strength: ClassVar[str | None] = "adversarial_weight"
+    citation: ClassVar[str] = CITATION
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_clusters(self.name, self.clusters)
+
+    @property
+    def players(self) -> tuple[Player, ...]:
+        """The autoencoder, and the discriminators of style and class."""
+        return _players(lambda plan: (_style(plan), self.clusters))
+
+    @property
+    def stochastic(self) -> bool:
+        """No code is drawn."""
+        return False
+
+    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+        """The objectives of all three."""
+        return _adversarial_losses(batch, networks, moment, self.adversarial_weight)
+
+    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
+        """Style, and the place of the likeliest cluster."""
+        return _encode_with_class(networks, images)
+
+    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
+        """Of style and the nearest cluster."""
+        return _decode_with_class(networks, codes)
+
+
+@dataclass(frozen=True)
+class AAEHeads(OwnNetworks):
+    """Clusters of which each has a head in the space of codes: the code is z + y W; [1], section 7.
+
+    z and y are as for clusters; the rows of W are the heads, and learned. Two heads i, j that are closer than
+    eta cost heads_weight (eta - |W_i - W_j|), summed over all pairs: they are pushed apart, up to eta.
+
+    A code is all of z + y W, in `latents` dimensions; the decoder sees nothing else.
+
+    [1] names no eta: 6 leaves three deviations of the style on either side.
+    """
+
+    adversarial_weight: Setting = 10.0
+    heads_weight: Setting = 10.0
+    eta: Setting = 6.0
+    clusters: int = 20
+
+    name: ClassVar[str] = "aae_heads"
+    strength: ClassVar[str | None] = "eta"
+    citation: ClassVar[str] = CITATION
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_clusters(self.name, self.clusters)
+
+    @property
+    def players(self) -> tuple[Player, ...]:
+        """The autoencoder with the heads, and the discriminators of style and class."""
+        return _players(lambda plan: (plan.latents, self.clusters), heads=True)
+
+    @property
+    def stochastic(self) -> bool:
+        """No code is drawn."""
+        return False
+
+    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+        """The objectives of all three."""
+        found = _adversarial_losses(batch, networks, moment, self.adversarial_weight)
+        crowding = heads_crowding(cast(Tensor, _autoencoder(networks).heads), self.eta)
+        players = dict(found.players)
+        players[AUTOENCODER] = players[AUTOENCODER] + self.heads_weight * crowding
+        return Losses(players, dict(found.terms) | {"crowding": crowding})
+
+    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
+        """z + y W."""
+        network = _autoencoder(networks)
+        style, logits = network.split(images)
+        return _certain(network.joined(style, logits.softmax(-1)))
+
+    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
+        """Logits."""
+        logits: Tensor = _autoencoder(networks).decoder(codes)
+        return logits
+
+
+def heads_crowding(heads: Tensor, eta: Setting) -> Tensor:
+    """(...): how much closer than eta the heads (..., K, D) are, summed over all pairs of them."""
+    first, second = torch.triu_indices(heads.shape[-2], heads.shape[-2], 1, device=heads.device)
+    squares = (heads[..., first, :] - heads[..., second, :]).square().sum(-1)
+    limit = eta[..., None] if isinstance(eta, Tensor) else eta
+    # The slope of a root at zero is infinite: heads that are one and the same stay so.
+    return (limit - squares.clamp_min(1e-12).sqrt()).clamp_min(0).sum(-1)
+
+
+def _adversarial_losses(
+    batch: Batch, networks: Mapping[str, nn.Module], moment: Moment, weight: Setting
+) -> Losses:
+    """What the three forms share."""
+    network, rows = _autoencoder(networks), batch.images.shape[-4]
+    style, logits = network.split(batch.images)
+    classes = logits.softmax(-1)
+    code = network.joined(style, classes)
+    reconstruction = network.decoder.reconstruction(code, batch.images, moment.likelihood)
+    drawn = moment.draws.integers("class prior", rows, [network.classes])
+    of_style = judge(networks[STYLE], style, moment.draws.normal("style prior", rows, network.style))
+    of_class = judge(networks[CLASSES], classes, one_hot(drawn, network.classes, classes.dtype))
+    exposure = of_style.exposure + of_class.exposure
+    players = {
+        AUTOENCODER: reconstruction + weight * exposure,
+        STYLE: of_style.loss,
+        CLASSES: of_class.loss,
+    }
+    share = classes.mean(-2)
+    terms = {
+        "reconstruction": reconstruction,
+        "adversarial": exposure,
+        "style_accuracy": of_style.accuracy,
+        "class_accuracy": of_class.accuracy,
+        "class_entropy": -torch.xlogy(share, share).sum(-1),
+    }
+    return Losses(players, terms)
+
+
+def _players(sizes: Callable[[Blueprint], tuple[int, int]], heads: bool = False) -> tuple[Player, ...]:
+    """The autoencoder, with the run's learning rate, and two discriminators; `sizes` of style and class."""
+    adam = Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
+
+    def autoencoder(plan: Blueprint) -> ClassAutoencoder:
+        return ClassAutoencoder(plan.streams, plan.shape, *sizes(plan), plan.architecture, heads)
+
+    def of_style(plan: Blueprint) -> Discriminator:
+        return Discriminator(plan.streams, sizes(plan)[0], depth=2)
+
+    def of_class(plan: Blueprint) -> Discriminator:
+        # Streams of its own: the layers of both have the same names.
+        streams = [stream.child("class discriminator") for stream in plan.streams]
+        return Discriminator(streams, sizes(plan)[1], depth=2)
+
+    return Player(AUTOENCODER, autoencoder), Player(STYLE, of_style, adam), Player(CLASSES, of_class, adam)
+
+
+def _autoencoder(networks: Mapping[str, nn.Module]) -> ClassAutoencoder:
+    return cast(ClassAutoencoder, networks[AUTOENCODER])
+
+
+def _style(plan: Blueprint) -> int:
+    """Dimensions of style where one of the code is the class."""
+    if plan.latents < 2:
+        raise UnweaveError("a code of style and class has at least 2 latents; got 1. Take more latents.")
+    return plan.latents - 1
+
+
+def _values(plan: Blueprint) -> int:
+    """How many classes the labels have."""
+    if len(plan.label_sizes) != 1 or plan.label_sizes[0] < 2:
+        raise UnweaveError(
+            "factor of aae_labels must name one factor with at least two values; those it names have "
+            f"{list(plan.label_sizes)}."
+        )
+    return plan.label_sizes[0]
+
+
+def _check_clusters(method: str, clusters: int) -> None:
+    if clusters < 2:
+        raise UnweaveError(f"clusters of {method} must be at least 2; got {clusters}.")
+
+
+def _encode_with_class(networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
+    network = _autoencoder(networks)
+    style, logits = network.split(images)
+    place = class_place(logits.argmax(-1, keepdim=True).to(style.dtype), network.classes)
+    return _certain(torch.cat([style, place], dim=-1))
+
+
+def _decode_with_class(networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
+    network = _autoencoder(networks)
+    style, place = codes.split([network.style, 1], dim=-1)
+    classes = one_hot(nearest_class(place, network.classes), network.classes, codes.dtype)
+    logits: Tensor = network.decoder(network.joined(style, classes))
+    return logits
+
+
+def _certain(codes: Tensor) -> Gaussian:
+    return Gaussian(codes, torch.full_like(codes, CERTAIN))

@@ -1,0 +1,200 @@
+"""Ada-GVAE, Ada-ML-VAE and their kin [1]: two images share the dimensions in which they hardly differ.
+
+[1] Locatello, Poole, Rätsch, Schölkopf, Bachem, Tschannen: Weakly-supervised disentanglement without
+compromises, ICML 2020.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from unweave.errors import UnweaveError
+from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, Setting, elbo_terms
+from unweave.methods.supply import Pairs
+from unweave.nn.gaussian import Gaussian
+from unweave.nn.sharing import (
+    Rule,
+    average,
+    below_the_middle,
+    distance,
+    in_a_row,
+    in_groups,
+    product,
+    share,
+    shared_dimensions,
+    smallest,
+)
+
+CITATION = """@inproceedings{locatello2020weakly,
+  author = {Francesco Locatello and Ben Poole and Gunnar R{\\"a}tsch and Bernhard Sch{\\"o}lkopf and
+            Olivier Bachem and Michael Tschannen},
+  title = {Weakly-Supervised Disentanglement Without Compromises},
+  booktitle = {International Conference on Machine Learning},
+  year = {2020}
+}"""
+
+
+@dataclass(frozen=True)
+class AdaGVAE(Autoencoder):
+    """rec + beta KL, mean over both images of a pair, whose posteriors share dimensions; [1], section 4.
+
+    With delta_d = KL(q(z_d|x_1) || q(z_d|x_2)), the dimensions in which delta_d < (max delta + min delta) / 2
+    share one posterior: the mean of the two means and the mean of the two variances. k_known=True tells how
+    many factors have changed in each pair, k, and the D - k dimensions with the smallest delta are shared.
+    Which dimensions are shared is a number to the gradient; through what is shared, both images learn.
+
+    `changed` says how many factors of a pair differ: a number, "random" (uniform in 1 .. K - 1, [1]'s
+    k = Rnd) or "published" (as disentanglement_lib draws it). A batch of 64 is 64 pairs.
+
+    Differs from disentanglement_lib: a pair always differs; k_known is not there.
+    """
+
+    beta: Setting = 1.0
+    changed: int | Literal["random", "published"] = "random"
+    k_known: bool = False
+
+    name: ClassVar[str] = "ada_gvae"
+    strength: ClassVar[str | None] = "beta"
+    citation: ClassVar[str] = CITATION
+
+    @property
+    def supply(self) -> Pairs:
+        """Pairs that differ in a few factors."""
+        return Pairs(self.changed, labels=self.k_known)
+
+    def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:
+        """Each pair shares the dimensions in which it differs least."""
+        return _adapted(posterior, labels, average)
+
+    def loss(self, forward: Pass) -> Losses:
+        """The objective of [1], negated."""
+        return _losses(forward, self.beta)
+
+
+@dataclass(frozen=True)
+class AdaMLVAE(Autoencoder):
+    """The objective of `AdaGVAE`, where the posterior that two images share is the product of their own; [1].
+
+    Differs from disentanglement_lib, whose shared variance is twice that of the product.
+    """
+
+    beta: Setting = 1.0
+    changed: int | Literal["random", "published"] = "random"
+    k_known: bool = False
+
+    name: ClassVar[str] = "ada_ml_vae"
+    strength: ClassVar[str | None] = "beta"
+    citation: ClassVar[str] = CITATION
+
+    @property
+    def supply(self) -> Pairs:
+        """Pairs that differ in a few factors."""
+        return Pairs(self.changed, labels=self.k_known)
+
+    def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:
+        """Each pair shares the dimensions in which it differs least."""
+        return _adapted(posterior, labels, product)
+
+    def loss(self, forward: Pass) -> Losses:
+        """The objective of [1], negated."""
+        return _losses(forward, self.beta)
+
+
+@dataclass(frozen=True)
+class GVAELabels(Autoencoder):
+    """The objective of `AdaGVAE`, told which factors have changed: what [1] compares with as GVAE.
+
+    Dimension j is for factor j: it has a posterior for each image where factor j has changed. All other
+    dimensions are shared, those beyond the factors always, so there must be at least as many as factors.
+
+    Differs from disentanglement_lib, which tells one of the factors that have changed, the last one drawn.
+    """
+
+    beta: Setting = 1.0
+    changed: int | Literal["random", "published"] = "random"
+
+    name: ClassVar[str] = "gvae_labels"
+    strength: ClassVar[str | None] = "beta"
+    citation: ClassVar[str] = CITATION
+
+    @property
+    def supply(self) -> Pairs:
+        """Pairs of which it is known in which factors they differ."""
+        return Pairs(self.changed, labels=True)
+
+    def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:
+        """Each pair shares the dimensions of the factors that have not changed."""
+        return _told(posterior, labels, average)
+
+    def loss(self, forward: Pass) -> Losses:
+        """The objective of [1], negated."""
+        return _losses(forward, self.beta)
+
+
+@dataclass(frozen=True)
+class MLVAELabels(Autoencoder):
+    """The objective of `GVAELabels`, where what two images share is the product of their posteriors."""
+
+    beta: Setting = 1.0
+    changed: int | Literal["random", "published"] = "random"
+
+    name: ClassVar[str] = "ml_vae_labels"
+    strength: ClassVar[str | None] = "beta"
+    citation: ClassVar[str] = CITATION
+
+    @property
+    def supply(self) -> Pairs:
+        """Pairs of which it is known in which factors they differ."""
+        return Pairs(self.changed, labels=True)
+
+    def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:
+        """Each pair shares the dimensions of the factors that have not changed."""
+        return _told(posterior, labels, product)
+
+    def loss(self, forward: Pass) -> Losses:
+        """The objective of [1], negated."""
+        return _losses(forward, self.beta)
+
+
+def _adapted(posterior: Gaussian, labels: Tensor | None, rule: Rule) -> Gaussian:
+    """With labels the number of factors that have changed is known; without them it is guessed."""
+    pairs = in_groups(posterior, 2)
+    with torch.no_grad():
+        apart = distance(pairs)
+        if labels is None:
+            shared = below_the_middle(apart)
+        else:
+            number = _changed(labels).sum(-1, keepdim=True)
+            shared = smallest(apart, apart.shape[-1] - number)
+    return in_a_row(share(pairs, shared, rule))
+
+
+def _told(posterior: Gaussian, labels: Tensor | None, rule: Rule) -> Gaussian:
+    pairs = in_groups(posterior, 2)
+    if labels is None:
+        raise UnweaveError("which factors of a pair have changed must be known; no labels came.")
+    changed = _changed(labels)
+    latents, factors = posterior.mean.shape[-1], changed.shape[-1]
+    if latents < factors:
+        raise UnweaveError(
+            f"each of the {factors} factors needs a dimension of the code; there are {latents}. "
+            f"Set latents to {factors} or more."
+        )
+    beyond = changed.new_zeros(*changed.shape[:-1], latents - factors)
+    return in_a_row(share(pairs, ~torch.cat([changed, beyond], dim=-1), rule))
+
+
+def _changed(labels: Tensor) -> Tensor:
+    """(..., n, 1, k): which factors of each pair differ, of labels (..., 2 n, k)."""
+    values: Tensor = labels.unflatten(-2, (-1, 2))
+    return values[..., :1, :].ne(values[..., 1:, :])
+
+
+def _losses(forward: Pass, beta: Setting) -> Losses:
+    loss = forward.reconstruction + beta * forward.kl
+    shared = shared_dimensions(forward.posterior, 2)
+    return Losses({AUTOENCODER: loss}, elbo_terms(forward) | {"shared_dimensions": shared})

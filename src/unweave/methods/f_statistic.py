@@ -1,0 +1,148 @@
+"""F-statistic loss [1]: a few dimensions of the code tell any two values of a factor apart.
+
+[1] Ridgeway, Mozer: Learning deep disentangled embeddings with the F-statistic loss, NeurIPS 2018.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from unweave.data.supervision import Perfect
+from unweave.errors import UnweaveError
+from unweave.methods.method import Batch, Blueprint, Losses, Moment, OwnNetworks, Player
+from unweave.methods.supply import Labels, Supply
+from unweave.nn.categorical import indicators
+from unweave.nn.f_distribution import log_f_cdf
+from unweave.nn.gaussian import Gaussian
+from unweave.nn.networks import Decoder, Encoder
+
+ENCODER, DECODER = "encoder", "decoder"
+CERTAIN = -20.0  # the log-variance of codes that are not drawn
+TINY = 1e-12  # added to sums of squares, so that equal codes have a gradient
+
+
+class Embedding(nn.Module):
+    """The usual encoder, which also knows how many values each factor has."""
+
+    def __init__(self, plan: Blueprint) -> None:
+        super().__init__()
+        self.encoder = Encoder(plan.streams, plan.shape, plan.latents, plan.architecture)
+        self.sizes = plan.label_sizes
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Codes (P, B, D): means, for nothing is drawn."""
+        mean: Tensor = self.encoder(images).mean
+        return mean
+
+
+@dataclass(frozen=True)
+class FStatistic(OwnNetworks):
+    """-sum over factors, mean over pairs of their values, sum over the d best dimensions of log Pr(S < s).
+
+    s is the F statistic of a dimension for the images of two values: the variance between them over the
+    variance within, with 1 and n_1 + n_2 - 2 degrees of freedom; Pr(S < s) is the regularised incomplete beta
+    function I_x(1/2, (n_1 + n_2 - 2) / 2) at x = between / (between + within); [1], section 2. The d most
+    separated dimensions are chosen anew for each pair, and the others are free. Only the labelled images
+    train the encoder. A decoder learns beside it to show what its codes are, and does not move it.
+
+    Differs from [1]: a batch is drawn at random, and all factors are seen at each step, with the mean over
+    pairs, so that a factor of many values weighs as much as one of few; the authors take batches of 12 values
+    with 5 images of one factor after another, and sum over pairs. As there, values with fewer than two images
+    in a batch are left out. The F statistic is the exact one; the authors' code takes the mean of the two
+    means for the mean of all, which is the same where n_1 = n_2.
+    """
+
+    labels: int = 1000
+    d: int = 2
+
+    name: ClassVar[str] = "f_statistic"
+    citation: ClassVar[str] = """@inproceedings{ridgeway2018fstatistic,
+  author = {Karl Ridgeway and Michael C. Mozer},
+  title = {Learning Deep Disentangled Embeddings With the {F}-Statistic Loss},
+  booktitle = {Advances in Neural Information Processing Systems},
+  volume = {31},
+  year = {2018}
+}"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.labels or not self.d:
+            raise UnweaveError(
+                f"labels and d of f_statistic must be at least 1; got {self.labels} and {self.d}."
+            )
+
+    @property
+    def players(self) -> tuple[Player, ...]:
+        """The encoder, and a decoder for pictures."""
+        return Player(ENCODER, Embedding), Player(DECODER, _decoder)
+
+    @property
+    def supply(self) -> Supply:
+        """Labels of all factors."""
+        return Labels(self.labels, Perfect())
+
+    @property
+    def stochastic(self) -> bool:
+        """Codes are not drawn."""
+        return False
+
+    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+        """The objective of [1], negated, and the reconstruction loss for the decoder."""
+        encoder, decoder = cast(Embedding, networks[ENCODER]), cast(Decoder, networks[DECODER])
+        labelled_images, labels = cast(Tensor, batch.labelled_images), cast(Tensor, batch.labelled_labels)
+        codes = encoder(labelled_images)
+        if self.d > codes.shape[-1]:
+            raise UnweaveError(f"f_statistic needs at least d = {self.d} latents; got {codes.shape[-1]}.")
+        factors = [
+            separation(codes, labels[..., factor], size, self.d) for factor, size in enumerate(encoder.sizes)
+        ]
+        with torch.no_grad():
+            seen = encoder(batch.images)
+        reconstruction = decoder.reconstruction(seen, batch.images, moment.likelihood)
+        separated = torch.stack(factors).sum(0)
+        return Losses(
+            {ENCODER: -separated, DECODER: reconstruction},
+            {"separation": separated, "reconstruction": reconstruction},
+        )
+
+    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
+        """The code, with next to no variance."""
+        mean = networks[ENCODER](images)
+        return Gaussian(mean, torch.full_like(mean, CERTAIN))
+
+    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
+        """Logits."""
+        logits: Tensor = networks[DECODER](codes)
+        return logits
+
+
+def separation(codes: Tensor, labels: Tensor, size: int, dimensions: int) -> Tensor:
+    """(...): how surely codes (..., B, D) tell values of a label (..., B) apart, at most 0.
+
+    The mean, over pairs of values with two images or more each, of the sum of log Pr(S < s) over the
+    dimensions in which the pair is most separated; 0 where there is no such pair.
+    """
+    belongs = indicators(labels, size, codes)  # (..., B, size)
+    counts = belongs.sum(-2)
+    # Not as products of matrices, whose precision a GPU may lower to that chosen for the networks.
+    means = (belongs.unsqueeze(-1) * codes.unsqueeze(-2)).sum(-3) / counts.clamp(min=1).unsqueeze(-1)
+    distances = (codes.unsqueeze(-2) - means.unsqueeze(-3)).square()
+    squares = (belongs.unsqueeze(-1) * distances).sum(-3)  # (..., size, D)
+    one, other = torch.triu_indices(size, size, 1, device=codes.device)
+    first, second = counts[..., one], counts[..., other]
+    weight = first * second / (first + second).clamp(min=1)
+    between = weight.unsqueeze(-1) * (means[..., one, :] - means[..., other, :]).square()
+    within = squares[..., one, :] + squares[..., other, :]
+    freedom = (first + second - 2).clamp(min=1).unsqueeze(-1).expand_as(within)
+    surely = log_f_cdf(between + TINY, within + TINY, freedom).topk(dimensions, dim=-1).values.sum(-1)
+    there = (torch.minimum(first, second) >= 2).to(codes.dtype)
+    return (surely * there).sum(-1) / there.sum(-1).clamp(min=1)
+
+
+def _decoder(plan: Blueprint) -> Decoder:
+    return Decoder(plan.streams, plan.shape, plan.latents, plan.architecture)

@@ -1,0 +1,196 @@
+"""Semi-supervised models of any factorisation [1]: M2 where labels may depend on what has none.
+
+[1] Siddharth, Paige, van de Meent, Desmaison, Goodman, Kohli, Wood, Torr: Learning disentangled
+representations with semi-supervised deep generative models, NeurIPS 2017.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from unweave.data.supervision import Chosen
+from unweave.errors import UnweaveError
+from unweave.methods.method import Batch, Blueprint, Losses, Moment, OwnNetworks, Player, Setting
+from unweave.methods.supply import Labels, Supply
+from unweave.nn.categorical import Categorical, indicators
+from unweave.nn.gaussian import Gaussian
+from unweave.nn.graph import graph_of
+from unweave.nn.graph_network import GraphNetwork
+
+MODEL = "model"
+
+
+@dataclass(frozen=True)
+class GeneralizedM2(OwnNetworks):
+    """-ELBO(x) - gamma (sum_s w_s / W r_s + (1 + alpha N/n) log(W / S)), W = sum_s w_s; [1], section 3.1.
+
+    The second part is of a labelled image and S samples z_s, with r_s = log p(x,y,z_s) / q(y,z_s|x); the ELBO
+    of an unlabelled image is the mean of log p(x,y,z) / q(y,z|x) over q. N and n = `labels` are the numbers
+    of all images and of the labelled ones, so alpha is that of M2.
+
+    `inference` and `generation` say which variable is given which others: see `unweave.nn.graph`. Variables
+    of q are drawn in its order. Where labels are known they are put in, and the weight of a sample is what q
+    says of them, w_s = prod_j q(y_j | its parents). If no label is given a z, all weights are the same, and
+    "q(y|x) q(z|x,y)" has the labelled loss of M2. S is `samples`; an unlabelled image has one.
+
+    Unknown labels are relaxed with the Gumbel softmax at this temperature, and log q(y) is linear between
+    their values. Labels without parents in p are uniform, Gaussians normal. The code has one dimension for
+    each label, first, and the Gaussians in the others, as in M2.
+
+    Differs from [1]: gamma weighs means over batches of the same size, and alpha is multiplied by N/n. Eight
+    samples and the temperature are those of the authors' library.
+    """
+
+    inference: str = "q(z|x) q(y|x,z)"
+    generation: str = "p(y) p(z) p(x|y,z)"
+    alpha: Setting = 0.1
+    gamma: Setting = 1.0
+    temperature: Setting = 0.66
+    samples: int = 8
+    factors: str = "first"
+    labels: int = 1000
+
+    name: ClassVar[str] = "generalized_m2"
+    strength: ClassVar[str | None] = "alpha"
+    citation: ClassVar[str] = """@inproceedings{siddharth2017learning,
+  author = {N. Siddharth and Brooks Paige and Jan-Willem van de Meent and Alban Desmaison and
+            Noah D. Goodman and Pushmeet Kohli and Frank Wood and Philip Torr},
+  title = {Learning Disentangled Representations with Semi-Supervised Deep Generative Models},
+  booktitle = {Advances in Neural Information Processing Systems},
+  volume = {30},
+  year = {2017}
+}"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        graph_of(self.inference, self.generation)
+        if not self.labels or not self.samples:
+            raise UnweaveError(
+                f"labels and samples of {self.name} must be at least 1; got {self.labels} and {self.samples}."
+            )
+        if not isinstance(self.temperature, Tensor) and self.temperature == 0:
+            raise UnweaveError("temperature of generalized_m2 must be > 0; got 0. The default is 0.66.")
+
+    @property
+    def players(self) -> tuple[Player, ...]:
+        """q and p, which minimise the same."""
+        return (Player(MODEL, self._model),)
+
+    @property
+    def supply(self) -> Supply:
+        """Images, and a batch with labels of the chosen factors."""
+        return Labels(self.labels, Chosen(self.factors))
+
+    def content_dimensions(self, latents: int) -> int:  # noqa: ARG002
+        """Those of the labelled factors; of "all", how many they are is known to the data only."""
+        return 0 if self.factors == "all" else len(self.factors.split(","))
+
+    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+        """The objective of [1], negated."""
+        model = cast(GraphNetwork, networks[MODEL])
+        unknown = self._trace(model, batch.images, None, 1, moment)
+        reconstruction = -unknown.log_likelihood.mean((-2, -1))
+        kl = (unknown.log_q - unknown.log_p).mean((-2, -1))
+
+        labels = cast(Tensor, batch.labelled_labels)
+        known = self._trace(model, cast(Tensor, batch.labelled_images), labels, self.samples, moment)
+        ratios = known.log_likelihood + known.log_p - known.log_q
+        bound, log_evidence = (term.mean(-1) for term in importance_weighted(known.log_weights, ratios))
+        alpha = self.alpha * (moment.data_size / self.labels)
+        supervised = -(bound + (1 + alpha) * log_evidence)
+        return Losses(
+            {MODEL: reconstruction + kl + self.gamma * supervised},
+            {
+                "reconstruction": reconstruction,
+                "kl": kl,
+                "elbo": -(reconstruction + kl),
+                "labelled_elbo": bound + log_evidence,
+                "classification": -log_evidence,
+            },
+        )
+
+    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
+        """Labels first, then Gaussians."""
+        return cast(GraphNetwork, networks[MODEL]).encode(images)
+
+    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
+        """Logits."""
+        return cast(GraphNetwork, networks[MODEL]).decode(codes)
+
+    def _trace(
+        self, model: GraphNetwork, images: Tensor, labels: Tensor | None, samples: int, moment: Moment
+    ) -> Trace:
+        """Draw the variables of q in its order, with labels (P, B, k) put in if they are known."""
+        features = model.features(images).repeat(1, samples, 1)
+        temperature = self.temperature
+        if isinstance(temperature, Tensor):
+            temperature = temperature[:, None, None]
+        kind, rows = "unlabelled" if labels is None else "labelled", features.shape[1]
+        values: dict[str, Tensor] = {}
+        log_q, log_weights = list[Tensor](), list[Tensor]()
+        for node in model.graph.inference:
+            q = model.infer(node, features, values)
+            if isinstance(q, Gaussian):
+                noise = moment.draws.normal(f"{kind} {node.name}", rows, model.widths[node.name])
+                values[node.name] = q.sample(noise)
+            elif labels is None:
+                noise = moment.draws.uniform(f"{kind} {node.name}", rows, model.widths[node.name])
+                values[node.name] = q.sample(noise, temperature)
+            else:
+                label = labels[..., int(node.name[1:]) - 1].repeat(1, samples)
+                values[node.name] = indicators(label, model.widths[node.name], q.log_probabilities)
+                log_weights.append(log_density(q, values[node.name]))
+            log_q.append(log_density(q, values[node.name]))
+        log_p = [
+            log_density(model.generate(node, values), values[node.name])
+            for node in model.graph.generation[:-1]
+        ]
+
+        def together(terms: list[Tensor]) -> Tensor:
+            total = torch.stack(terms).sum(0)
+            return total.view(len(total), samples, -1)
+
+        return Trace(
+            log_likelihood=model.log_likelihood(values, images, moment.likelihood),
+            log_p=together(log_p),
+            log_q=together(log_q),
+            log_weights=together(log_weights or [torch.zeros_like(log_q[0])]),
+        )
+
+    def _model(self, plan: Blueprint) -> GraphNetwork:
+        graph = graph_of(self.inference, self.generation)
+        return GraphNetwork(
+            plan.streams, plan.shape, plan.latents, plan.architecture, graph, plan.label_sizes
+        )
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Log densities of S draws for each image, (P, S, B)."""
+
+    log_likelihood: Tensor  # log p(x|...)
+    log_p: Tensor  # of all other variables
+    log_q: Tensor
+    log_weights: Tensor  # the part of log_q that is of labels which were put in
+
+
+def importance_weighted(log_weights: Tensor, ratios: Tensor) -> tuple[Tensor, Tensor]:
+    """(..., B) each, from S samples (..., S, B): sum_s w_s / W ratio_s, and log(W / S).
+
+    The first estimates the mean of the ratio over q(z|x,y), the second log q(y|x), both from z ~ q(z|x).
+    """
+    weights = log_weights.softmax(-2)
+    return (weights * ratios).sum(-2), log_weights.logsumexp(-2) - math.log(log_weights.shape[-2])
+
+
+def log_density(distribution: Gaussian | Categorical, values: Tensor) -> Tensor:
+    """(...): of values (..., width)."""
+    if isinstance(distribution, Gaussian):
+        return distribution.log_density(values).sum(-1)
+    return distribution.log_density(values)

@@ -1,0 +1,141 @@
+"""ML-VAE [1] and GVAE [2]: the images of a group share the posterior of their content.
+
+[1] Bouchacourt, Tomioka, Nowozin: Multi-level variational autoencoder: learning disentangled representations
+from grouped observations, AAAI 2018.
+[2] Hosoya: Group-based learning of disentangled representations with generalizability for novel contents,
+IJCAI 2019.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from torch import Tensor
+
+from unweave.errors import UnweaveError
+from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, Setting
+from unweave.methods.supply import Groups, factors_in
+from unweave.nn.gaussian import Gaussian
+from unweave.nn.sharing import average, group_kl, in_a_row, in_groups, product, share_content
+
+
+@dataclass(frozen=True)
+class MLVAE(Autoencoder):
+    """1/m (sum_i rec_i + beta (sum_i KL_style_i + KL_content)) of a group of m images; [1], equation 5.
+
+    The first `content` dimensions of the code are content. Their posterior is one for the group,
+    q(c|x_1 .. x_m) proportional to prod_i q(c|x_i), so KL_content counts once a group; each image has a
+    posterior of its own for the rest, the style. Each image draws its own c from the group's posterior, which
+    [1], footnote 1, found as good as one c for all. beta = 1 is [1], and content = 0 the VAE.
+
+    All groups share the same factors, and the method is told no more: `shared` is how many, the first ones of
+    the data set, or their names, as in "shape,scale". A batch of 64 is 64 groups.
+
+    Differs from [1]: divided by the images and not by the groups of a batch, which Adam does not feel; groups
+    are drawn anew at each step and have one size.
+    """
+
+    beta: Setting = 1.0
+    content: int | Literal["half"] = "half"
+    group_size: int = 2
+    shared: int | str = 1
+
+    name: ClassVar[str] = "ml_vae"
+    strength: ClassVar[str | None] = "beta"
+    citation: ClassVar[str] = """@inproceedings{bouchacourt2018mlvae,
+  author = {Diane Bouchacourt and Ryota Tomioka and Sebastian Nowozin},
+  title = {Multi-Level Variational Autoencoder: Learning Disentangled Representations from Grouped
+           Observations},
+  booktitle = {AAAI Conference on Artificial Intelligence},
+  year = {2018}
+}"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_size(self.name, self.group_size)
+
+    @property
+    def supply(self) -> Groups:
+        """Groups of images with the same content."""
+        return Groups(self.group_size, factors_in(self.shared), chosen="first")
+
+    def content_dimensions(self, latents: int) -> int:
+        """The first half, unless `content` says how many."""
+        return self.content if isinstance(self.content, int) else latents // 2
+
+    def group_posterior(self, posterior: Gaussian) -> Gaussian:
+        """Posteriors (..., m, D) of the m images of a group, of any size, once they share their content."""
+        return share_content(posterior, self.content_dimensions(posterior.mean.shape[-1]), product)
+
+    def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:  # noqa: ARG002
+        """In each group of the batch."""
+        return in_a_row(self.group_posterior(in_groups(posterior, self.group_size)))
+
+    def loss(self, forward: Pass) -> Losses:
+        """The objective of [1], negated."""
+        return _losses(forward, self, self.beta, self.group_size)
+
+
+@dataclass(frozen=True)
+class GVAE(Autoencoder):
+    """The objective of `MLVAE`, with another posterior of the content; [2].
+
+    Its mean is the mean of the images' means, and its variance the mean of their variances: a group of many
+    images is no surer of its content than one of few. Settings are those of `MLVAE`.
+
+    Differs from [2]: one encoder gives content and style, where [2] has one for each; groups are drawn anew
+    at each step.
+    """
+
+    beta: Setting = 1.0
+    content: int | Literal["half"] = "half"
+    group_size: int = 2
+    shared: int | str = 1
+
+    name: ClassVar[str] = "gvae"
+    strength: ClassVar[str | None] = "beta"
+    citation: ClassVar[str] = """@inproceedings{hosoya2019gvae,
+  author = {Haruo Hosoya},
+  title = {Group-based Learning of Disentangled Representations with Generalizability for Novel Contents},
+  booktitle = {International Joint Conference on Artificial Intelligence},
+  year = {2019}
+}"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_size(self.name, self.group_size)
+
+    @property
+    def supply(self) -> Groups:
+        """Groups of images with the same content."""
+        return Groups(self.group_size, factors_in(self.shared), chosen="first")
+
+    def content_dimensions(self, latents: int) -> int:
+        """The first half, unless `content` says how many."""
+        return self.content if isinstance(self.content, int) else latents // 2
+
+    def group_posterior(self, posterior: Gaussian) -> Gaussian:
+        """Posteriors (..., m, D) of the m images of a group, of any size, once they share their content."""
+        return share_content(posterior, self.content_dimensions(posterior.mean.shape[-1]), average)
+
+    def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:  # noqa: ARG002
+        """In each group of the batch."""
+        return in_a_row(self.group_posterior(in_groups(posterior, self.group_size)))
+
+    def loss(self, forward: Pass) -> Losses:
+        """The objective of [2], negated."""
+        return _losses(forward, self, self.beta, self.group_size)
+
+
+def _losses(forward: Pass, method: Autoencoder, beta: Setting, group_size: int) -> Losses:
+    content = method.content_dimensions(forward.posterior.mean.shape[-1])
+    content_kl, style_kl = group_kl(forward.posterior, content, group_size)
+    rec, kl = forward.reconstruction, content_kl + style_kl
+    terms = {"reconstruction": rec, "kl": kl, "elbo": -(rec + kl)}
+    return Losses({AUTOENCODER: rec + beta * kl}, terms | {"content_kl": content_kl, "style_kl": style_kl})
+
+
+def _check_size(name: str, size: int) -> None:
+    if size < 1:
+        raise UnweaveError(f"group_size of {name} must be a whole number >= 1; got {size}. The default is 2.")

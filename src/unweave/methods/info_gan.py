@@ -1,0 +1,293 @@
+"""InfoGAN [1] and InfoGAN-CR [2]: a generator of images whose codes can be read off them.
+
+[1] Chen, Duan, Houthooft, Schulman, Sutskever, Abbeel: InfoGAN: interpretable representation learning by
+information maximizing generative adversarial nets, NeurIPS 2016.
+[2] Lin, Thekumparampil, Fanti, Oh: InfoGAN-CR and ModelCentrality: self-supervised model training and
+selection for disentangling GANs, ICML 2020.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from unweave.errors import UnweaveError
+from unweave.methods.method import (
+    Adam,
+    Batch,
+    Blueprint,
+    Draws,
+    Losses,
+    Moment,
+    OwnNetworks,
+    Player,
+    Setting,
+)
+from unweave.nn.gan import Generator, PairJudge, ReadingDiscriminator
+from unweave.nn.gaussian import Gaussian
+from unweave.nn.layers import as_numbers
+
+GENERATOR, DISCRIMINATOR, PAIR_JUDGE = "generator", "discriminator", "pair_judge"
+CODE_UNITS = math.sqrt(3)  # uniform numbers in [-1, 1] have variance 1/3
+
+Variance: TypeAlias = Literal["unit", "learned"]
+
+
+@dataclass(frozen=True)
+class InfoGAN(OwnNetworks):
+    """GAN - lambda I(c; x), by the bound I >= H(c) + E log Q(c|x); [1], equations 5 and 6, networks of [2].
+
+    The generator makes an image x of codes c, uniform in [-1, 1], and `noise` further such numbers. The
+    discriminator D tells generated images from real ones, and Q, which shares its convolutions, guesses c:
+
+    generator: -mean log D(x) - lambda mean log Q(c|x)
+    discriminator: -mean log D(real) - mean log(1 - D(x)) - lambda mean log Q(c|x)
+
+    Q is N(mean, I), or, with variance "learned", N(mean, diag(exp(log_var))) as in [1]. It is the encoder of
+    real images. To decode is to generate: noise is 0, its mean, and codes beyond the range are brought back.
+    What is encoded and decoded is sqrt(3) c, which has variance 1 as the codes of other methods have.
+
+    Differs from [2]: all players move at once, from one forward pass; there the generator makes two steps of
+    half the rate. Spectral norms are exact and not followed by one power iteration a step. See nn/gan.py for
+    what stands for the moving means of batch normalisation.
+    """
+
+    lambda_: Setting = 0.05
+    noise: int = 5
+    variance: Variance = "unit"
+
+    name: ClassVar[str] = "info_gan"
+    strength: ClassVar[str | None] = "lambda_"
+    citation: ClassVar[str] = """@inproceedings{chen2016infogan,
+  author = {Xi Chen and Yan Duan and Rein Houthooft and John Schulman and Ilya Sutskever and Pieter Abbeel},
+  title = {{InfoGAN}: Interpretable Representation Learning by Information Maximizing Generative Adversarial
+           Nets},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year = {2016}
+}"""
+
+    @property
+    def players(self) -> tuple[Player, ...]:
+        """The generator, and the discriminator with Q."""
+        return _players(self.noise, self.variance)
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether Q's variance says anything of a code."""
+        return self.variance == "learned"
+
+    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+        """The objectives of both."""
+        return _info_losses(_play(batch, networks, moment.draws, self.noise), self.lambda_)
+
+    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
+        """Q(c|x)."""
+        return _read(networks, images)
+
+    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
+        """What the generator makes of codes without noise."""
+        return _generate(networks, codes, self.noise)
+
+
+@dataclass(frozen=True)
+class InfoGANCR(OwnNetworks):
+    """InfoGAN + alpha -mean log H(i|x, x'): the contrastive regulariser of [2].
+
+    x and x' are generated with the same noise and the same code i, drawn at random for each pair; all other
+    codes differ, by `gap` at least. H guesses i, with -mean log H(i|x, x') as its own objective, and the
+    generator makes that easy. alpha weighs from step `alpha_step` on; before, H learns and nobody listens.
+    The gap is `gap_start` before step `gap_step` and `gap_end` from then on: a wide gap is an easy task.
+
+    The defaults are those of the authors' runs on dSprites. alpha = 0 is InfoGAN.
+
+    Differs from [2] as InfoGAN does, and: H is not started anew when alpha or the gap change.
+    """
+
+    lambda_: Setting = 0.05
+    alpha: Setting = 2.0
+    alpha_step: Setting = 288_000.0
+    gap_start: Setting = 0.0
+    gap_end: Setting = 0.0
+    gap_step: Setting = 0.0
+    noise: int = 5
+    variance: Variance = "unit"
+
+    name: ClassVar[str] = "info_gan_cr"
+    strength: ClassVar[str | None] = "alpha"
+    citation: ClassVar[str] = """@inproceedings{lin2020infogancr,
+  author = {Zinan Lin and Kiran Koshy Thekumparampil and Giulia Fanti and Sewoong Oh},
+  title = {{InfoGAN-CR} and {ModelCentrality}: Self-supervised Model Training and Selection for Disentangling
+           {GANs}},
+  booktitle = {International Conference on Machine Learning},
+  year = {2020}
+}"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("gap_start", "gap_end"):
+            gap = getattr(self, name)
+            if not isinstance(gap, Tensor) and gap > 2:
+                raise UnweaveError(
+                    f"{name} of {self.name} must be at most 2, the range of a code; got {gap!r}."
+                )
+
+    @property
+    def players(self) -> tuple[Player, ...]:
+        """The generator, the discriminator with Q, and H."""
+        judge = Player(
+            PAIR_JUDGE, lambda plan: PairJudge(_own(plan).streams, plan.shape, plan.latents), _adam()
+        )
+        return (*_players(self.noise, self.variance), judge)
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether Q's variance says anything of a code."""
+        return self.variance == "learned"
+
+    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+        """The objectives of all three."""
+        game = _play(batch, networks, moment.draws, self.noise)
+        without = _info_losses(game, self.lambda_)
+        alpha, gap = self._alpha_and_gap(torch.as_tensor(moment.step, device=game.codes.device))
+        rows, latents = game.codes.shape[-2:]
+        shared, first, second = draw_pairs(moment.draws, rows, latents, gap)
+        made = [_with_noise(codes, moment.draws, "pair noise", self.noise) for codes in (first, second)]
+        images = networks[GENERATOR](torch.cat(made, dim=1)).sigmoid().chunk(2, dim=1)
+        log_probabilities = networks[PAIR_JUDGE](*images).log_softmax(-1)
+        contrast = -log_probabilities.gather(-1, shared).squeeze(-1).mean(-1)
+        players = dict(without.players) | {PAIR_JUDGE: contrast}
+        players[GENERATOR] = players[GENERATOR] + alpha * contrast
+        right = log_probabilities.argmax(-1, keepdim=True) == shared
+        terms = {
+            "contrastive": contrast,
+            "contrastive_accuracy": right.to(contrast.dtype).mean((-2, -1)),
+            "gap": gap.expand_as(contrast),
+        }
+        return Losses(players, dict(without.terms) | terms)
+
+    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
+        """Q(c|x)."""
+        return _read(networks, images)
+
+    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
+        """What the generator makes of codes without noise."""
+        return _generate(networks, codes, self.noise)
+
+    def _alpha_and_gap(self, step: Tensor) -> tuple[Tensor, Tensor]:
+        """Those of this step, () or (P,)."""
+        wide = (step < self.gap_step).to(torch.float32)
+        gap = wide * self.gap_start + (1 - wide) * self.gap_end
+        return self.alpha * (step >= self.alpha_step).to(torch.float32), gap
+
+
+@dataclass(frozen=True)
+class Game:
+    """What D and Q say in one step; codes are (..., B, D)."""
+
+    real: Tensor  # (..., B): logits of D for images of the data
+    fake: Tensor  # (..., B): and for generated ones
+    guess: Gaussian  # Q of generated images
+    codes: Tensor  # that these were made from
+
+
+def information_bound(guess: Gaussian, codes: Tensor) -> Tensor:
+    """(...): H(c) + mean log Q(c|x), at most the mutual information of codes and images, in nats."""
+    return codes.shape[-1] * math.log(2) + guess.log_density(codes).sum(-1).mean(-1)
+
+
+def draw_pairs(draws: Draws, rows: int, latents: int, gap: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Which code each pair shares, (..., rows, 1), and the codes of the first and the second image of it.
+
+    Codes are uniform in [-1, 1]. Those that are not shared are uniform among those at least `gap` apart.
+    """
+    shared = draws.integers("shared code", rows, [latents])
+    first = _between_minus_one_and_one(draws, "first of pair", rows, latents)
+    second = _between_minus_one_and_one(draws, "second of pair", rows, latents)
+    half = gap[..., None, None] / 2
+    apart = torch.where(first > second, half, -half)
+    same = torch.arange(latents, device=first.device) == shared
+    return (
+        shared,
+        torch.where(same, first, first * (1 - half) + apart),
+        torch.where(same, first, second * (1 - half) - apart),
+    )
+
+
+def _play(batch: Batch, networks: Mapping[str, nn.Module], draws: Draws, noise: int) -> Game:
+    """Generate as many images as there are, and ask D and Q about all at once."""
+    discriminator, rows = networks[DISCRIMINATOR], batch.images.shape[-4]
+    latents = cast(ReadingDiscriminator, discriminator).latents
+    codes = _between_minus_one_and_one(draws, "codes", rows, latents)
+    fake = networks[GENERATOR](_with_noise(codes, draws, "noise", noise)).sigmoid()
+    logits, guess = discriminator(torch.cat([as_numbers(batch.images), fake], dim=-4))
+    real_logits, fake_logits = logits.chunk(2, dim=-1)
+    return Game(real_logits, fake_logits, guess[..., rows:, :], codes)
+
+
+def _info_losses(game: Game, lambda_: Setting) -> Losses:
+    """-log D = softplus(-logit) and -log(1 - D) = softplus(logit)."""
+    fooled = softplus(-game.fake).mean(-1)
+    unsure = softplus(-game.real).mean(-1) + softplus(game.fake).mean(-1)
+    information = information_bound(game.guess, game.codes)
+    # The bound and mean log Q differ by the codes' entropy, which nobody can change.
+    players = {GENERATOR: fooled - lambda_ * information, DISCRIMINATOR: unsure - lambda_ * information}
+    right = [(ratio > 0).to(ratio.dtype).mean(-1) for ratio in (game.real, -game.fake)]
+    terms = {
+        "generator": fooled,
+        "discriminator": unsure,
+        "discriminator_accuracy": 0.5 * (right[0] + right[1]),
+        "information": information,
+        "code_error": (game.guess.mean - game.codes).square().mean((-2, -1)),
+    }
+    return Losses(players, terms)
+
+
+def _players(noise: int, variance: Variance) -> tuple[Player, Player]:
+    def generator(plan: Blueprint) -> nn.Module:
+        return Generator(_own(plan).streams, plan.shape, plan.latents + noise)
+
+    def discriminator(plan: Blueprint) -> nn.Module:
+        return ReadingDiscriminator(_own(plan).streams, plan.shape, plan.latents, variance == "learned")
+
+    return Player(GENERATOR, generator, _adam()), Player(DISCRIMINATOR, discriminator, _adam())
+
+
+def _adam() -> Adam:
+    return Adam(learning_rate=2e-3, beta1=0.5)
+
+
+def _own(plan: Blueprint) -> Blueprint:
+    """The plan, if it does not ask for other networks than there are."""
+    if plan.architecture != "released":
+        raise UnweaveError(
+            f'InfoGAN has networks of its own and no architecture "{plan.architecture}". Leave architecture '
+            "at its default."
+        )
+    return plan
+
+
+def _read(networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
+    guess = cast(ReadingDiscriminator, networks[DISCRIMINATOR]).read(images)
+    return Gaussian(CODE_UNITS * guess.mean, guess.log_var + 2 * math.log(CODE_UNITS))
+
+
+def _generate(networks: Mapping[str, nn.Module], codes: Tensor, noise: int) -> Tensor:
+    silence = codes.new_zeros(*codes.shape[:-1], noise)
+    inputs = torch.cat([(codes / CODE_UNITS).clamp(-1, 1), silence], dim=-1)
+    return cast(Generator, networks[GENERATOR]).each_alone(inputs)
+
+
+def _with_noise(codes: Tensor, draws: Draws, purpose: str, noise: int) -> Tensor:
+    if noise == 0:
+        return codes
+    return torch.cat([codes, _between_minus_one_and_one(draws, purpose, codes.shape[-2], noise)], dim=-1)
+
+
+def _between_minus_one_and_one(draws: Draws, purpose: str, rows: int, columns: int) -> Tensor:
+    return 2 * draws.uniform(purpose, rows, columns) - 1

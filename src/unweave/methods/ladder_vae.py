@@ -1,0 +1,96 @@
+"""The ladder VAE [1]: layers of latents, drawn from the top down, each with a prior given those above.
+
+[1] Sønderby, Raiko, Maaløe, Sønderby, Winther: Ladder variational autoencoders, NeurIPS 2016.
+[2] Child: Very deep VAEs generalize autoregressive models and can outperform them on images, ICLR 2021.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from unweave.errors import UnweaveError
+from unweave.methods.method import AUTOENCODER, Batch, Losses, Moment, OwnNetworks, Player, Setting
+from unweave.nn.gaussian import Gaussian
+from unweave.nn.ladder import Ladder
+
+
+@dataclass(frozen=True)
+class LadderVAE(OwnNetworks):
+    """rec + beta_t sum_l KL(q(z_l | x, z_above) || p(z_l | z_above)), beta_t = beta min(1, t / warm_up).
+
+    t counts updates from 1. The top layer has the prior N(0, I) and is read from the image as in a VAE, which
+    is layers = 1. For every layer below, the image and the layers above each give a Gaussian: a likelihood
+    from the pass upwards, and the prior p(z_l | z_above). q is their product, precision-weighted [1].
+
+    The codes are not z but (z_l - prior mean) / prior deviation: their prior is N(0, I) in all layers, and
+    the divergences are the same. They stand in the order in which they are drawn, the top layer first.
+
+    Differs from [1]: priors and the decoder see the latents of all layers above, not only of the next; this
+    is the generative model of [2], here without its deterministic path and with dense layers. There is no
+    batch normalisation. warm_up is a number of updates; [1] counts epochs.
+    """
+
+    beta: Setting = 1.0
+    warm_up: Setting = 10_000.0
+    layers: int = 3
+
+    name: ClassVar[str] = "ladder_vae"
+    strength: ClassVar[str | None] = "beta"
+    citation: ClassVar[str] = """@inproceedings{sonderby2016ladder,
+  author = {Casper Kaae S{\\o}nderby and Tapani Raiko and Lars Maal{\\o}e and S{\\o}ren Kaae S{\\o}nderby and
+            Ole Winther},
+  title = {Ladder Variational Autoencoders},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year = {2016}
+}"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.layers < 1:
+            raise UnweaveError("layers of ladder_vae must be at least 1, which is the VAE; got 0.")
+
+    @property
+    def players(self) -> tuple[Player, ...]:
+        """All networks, which have one objective."""
+        layers = self.layers
+        return (
+            Player(
+                AUTOENCODER,
+                lambda plan: Ladder(plan.streams, plan.shape, plan.latents, plan.architecture, layers),
+            ),
+        )
+
+    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+        """The negative evidence lower bound, its divergences warmed up."""
+        ladder = _ladder(networks)
+        noise = moment.draws.normal("noise", batch.images.shape[-4], sum(ladder.sizes))
+        inferred = ladder.infer(batch.images, noise)
+        rec = ladder.decoder.reconstruction(inferred.latents, batch.images, moment.likelihood)
+        each_kl = [posterior.kl().mean(-1) for posterior in inferred.posteriors]
+        kl = torch.stack(each_kl).sum(dim=0)
+        updates = torch.as_tensor(moment.step, dtype=kl.dtype, device=kl.device) + 1
+        beta = self.beta * (updates / self.warm_up).clamp(max=1)  # at once where warm_up is 0
+        terms = {"reconstruction": rec, "kl": kl, "elbo": -(rec + kl), "weight": beta.expand_as(kl)}
+        by_layer = {f"kl_{layer}": part for layer, part in enumerate(reversed(each_kl), 1)}
+        return Losses({AUTOENCODER: rec + beta * kl}, terms | by_layer)
+
+    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
+        """q of each layer's codes given the means of the layers above, all layers side by side."""
+        ladder = _ladder(networks)
+        no_noise = torch.zeros(*images.shape[:2], sum(ladder.sizes), device=images.device)
+        return ladder.infer(images, no_noise).posterior
+
+    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
+        """Logits; the codes of a layer move the latents of all layers below with them."""
+        ladder = _ladder(networks)
+        logits: Tensor = ladder.decoder(ladder.latents(codes))
+        return logits
+
+
+def _ladder(networks: Mapping[str, nn.Module]) -> Ladder:
+    return cast(Ladder, networks[AUTOENCODER])

@@ -1,0 +1,167 @@
+"""LORD [1]: codes of classes and images are learned themselves, and only then encoders that find them.
+
+[1] Gabbay, Hoshen: Demystifying inter-class disentanglement, ICLR 2020.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from unweave.data.supervision import Chosen
+from unweave.errors import UnweaveError
+from unweave.methods.method import (
+    AUTOENCODER,
+    Adam,
+    Batch,
+    Blueprint,
+    Losses,
+    Moment,
+    OwnNetworks,
+    Player,
+    Setting,
+)
+from unweave.methods.supply import Labels
+from unweave.nn.gaussian import Gaussian
+from unweave.nn.layers import as_numbers
+from unweave.nn.likelihood import reconstruction_loss
+from unweave.nn.perceptual import Perceptual, distance
+from unweave.nn.tables import CodeTables
+from unweave.nn.two_parts import Part, TwoPartAutoencoder, beside, certain, part_size
+
+CODES = "codes"
+
+
+@dataclass(frozen=True)
+class LORD(OwnNetworks):
+    """First d(G(e_y, c_i + noise), x_i) + content_decay |c_i|^2, then encoders that find these codes.
+
+    In the first stage the decoder G, a code e_y for each class and a code c_i for each labelled image x_i of
+    class y are learned. One e_y serves all images of a class, so it knows nothing else of them. Noise, normal
+    with deviation content_std, and decay keep c_i from knowing the class. The second stage begins after the
+    share `second_stage` of the steps. It trains G and two encoders, which then code any image, by
+    d(G(E_y(x_i), E_c(x_i)), x_i) + encoder_weight (|E_y(x_i) - e_y|^2 + |E_c(x_i) - c_i|^2), the squares as
+    means over dimensions. d is rec / N, N pixels, plus a perceptual distance: "laplacian", of a Laplacian
+    pyramid, needs no file; "vgg", as in [1], needs the weights of VGG-16.
+
+    The class code is the first `class_latents` dimensions. (In [1] content is all that the class is not; here
+    the content of a swap is the class code.) The class is the combination of values of `class_factors`: names
+    with commas between them, or "first". `points` images are learned from, again and again.
+
+    Differs from [1]: the class code is given to G beside the content and does not modulate its layers.
+    Weights are those of the authors' second code, whose loss has this scale, and which has |x - G| for rec.
+    Adam moves a code on between the batches that it is in, as it does there, and once or twice after the
+    first stage.
+    """
+
+    content_std: Setting = 1.0
+    content_decay: Setting = 1e-4
+    encoder_weight: Setting = 10.0
+    second_stage: Setting = 0.5
+    perceptual: Perceptual = "laplacian"
+    class_latents: Part = "half"
+    class_factors: str = "first"
+    points: int = 10_000
+
+    name: ClassVar[str] = "lord"
+    strength: ClassVar[str | None] = "content_decay"
+    citation: ClassVar[str] = """@inproceedings{gabbay2020lord,
+  author = {Aviv Gabbay and Yedid Hoshen},
+  title = {Demystifying Inter-Class Disentanglement},
+  booktitle = {International Conference on Learning Representations},
+  year = {2020}
+}"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.second_stage, Tensor) and not 0 < self.second_stage < 1:
+            raise UnweaveError(
+                "second_stage of lord, the share of the steps after which encoders are trained, must be more "
+                f"than 0 and less than 1; got {self.second_stage}. The default is 0.5."
+            )
+        if self.points < 1:
+            raise UnweaveError(f"points of lord must be at least 1; got {self.points}.")
+
+    @property
+    def supply(self) -> Labels:
+        """A fixed set of images whose classes are known."""
+        return Labels(self.points, Chosen(self.class_factors))
+
+    @property
+    def players(self) -> tuple[Player, ...]:
+        """Encoders and decoder, and the codes, whose rate is that of the authors' code."""
+        return (
+            Player(AUTOENCODER, self._autoencoder),
+            Player(CODES, self._tables, Adam(learning_rate=3e-3, beta1=0.5, beta2=0.999)),
+        )
+
+    def content_dimensions(self, latents: int) -> int:
+        """Those of the class code."""
+        return part_size(self.class_latents, latents)
+
+    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+        """Both stages are computed at every step; where training stands says which of them counts."""
+        model, images = _model(networks), as_numbers(cast(Tensor, batch.labelled_images))
+        of_class, of_image = networks[CODES](batch.labelled_labels, batch.labelled_index)
+        noise = moment.draws.normal("noise", *of_image.shape[-2:])
+        noisy = of_image + _for_each(self.content_std) * noise
+        made = model.decoder(torch.cat([of_class, noisy], dim=-1))
+        from_codes, size = self._distance(made, images, moment), of_image.square().sum(-1).mean(-1)
+        first = from_codes + self.content_decay * size
+
+        class_code, image_code = (part.mean for part in model.encode(images))
+        found = model.decoder(torch.cat([class_code, image_code], dim=-1))
+        encoded = self._distance(found, images, moment)
+        class_error = (class_code - of_class.detach()).square().mean((-2, -1))
+        image_error = (image_code - of_image.detach()).square().mean((-2, -1))
+        second = encoded + self.encoder_weight * (class_error + image_error)
+
+        begun = torch.as_tensor(moment.step >= self.second_stage * moment.steps).to(first)
+        players = {AUTOENCODER: (1 - begun) * first + begun * second, CODES: (1 - begun) * first}
+        terms = {
+            "reconstruction": reconstruction_loss(found.detach(), images, moment.likelihood),
+            "distance": from_codes,
+            "content_size": size,
+            "encoded_distance": encoded,
+            "class_error": class_error,
+            "content_error": image_error,
+            "stage": 1 + begun.expand_as(first),
+        }
+        return Losses(players, terms)
+
+    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
+        """What the encoders find, class before content; both are certain."""
+        of_class, of_image = _model(networks).encode(images)
+        return beside(certain(of_class.mean), certain(of_image.mean))
+
+    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
+        """Logits of class and content."""
+        logits: Tensor = _model(networks).decoder(codes)
+        return logits
+
+    def _distance(self, logits: Tensor, images: Tensor, moment: Moment) -> Tensor:
+        """(P,): d. The likelihood's gradient does not fade where a sigmoid is sure, and wrong."""
+        rec = reconstruction_loss(logits, images, moment.likelihood) / math.prod(images.shape[-3:])
+        return rec + distance(torch.sigmoid(logits), images, self.perceptual)
+
+    def _autoencoder(self, plan: Blueprint) -> TwoPartAutoencoder:
+        first = self.content_dimensions(plan.latents)
+        return TwoPartAutoencoder(plan.streams, plan.shape, plan.latents, first, plan.architecture)
+
+    def _tables(self, plan: Blueprint) -> CodeTables:
+        first = self.content_dimensions(plan.latents)
+        return CodeTables(plan.streams, plan.label_sizes, self.points, first, plan.latents - first)
+
+
+def _model(networks: Mapping[str, nn.Module]) -> TwoPartAutoencoder:
+    return cast(TwoPartAutoencoder, networks[AUTOENCODER])
+
+
+def _for_each(setting: Setting) -> Setting:
+    """A number, or one number a run, (P, 1, 1), for codes (P, B, D)."""
+    return setting[:, None, None] if isinstance(setting, Tensor) else setting

@@ -1,0 +1,95 @@
+"""M1 [1]: a VAE, and a classifier that reads its codes and does not move them.
+
+[1] Kingma, Rezende, Mohamed, Welling: Semi-supervised learning with deep generative models, NeurIPS 2014.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from unweave.data.supervision import Perfect
+from unweave.errors import UnweaveError
+from unweave.methods.method import AUTOENCODER, Autoencoder, Blueprint, Losses, Pass, Player, elbo_terms
+from unweave.methods.supply import Labels, Supply
+from unweave.nn.categorical import indicators
+from unweave.nn.layers import Linear
+
+CLASSIFIER = "classifier"
+HIDDEN = 256
+
+
+class Classifier(nn.Module):
+    """Codes (P, B, D) -> log-probabilities of the values of each label, (P, B, size)."""
+
+    def __init__(self, plan: Blueprint) -> None:
+        super().__init__()
+        self.sizes: Sequence[int] = plan.label_sizes
+        self.dense = Linear(plan.streams, "classifier.dense1", plan.latents, HIDDEN, "relu")
+        self.logits = Linear(plan.streams, "classifier.logits", HIDDEN, sum(self.sizes))
+
+    def forward(self, codes: Tensor) -> list[Tensor]:
+        """One tensor a label."""
+        logits = self.logits(self.dense(codes))
+        full = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        return [part.log_softmax(-1) for part in full.split(list(self.sizes), dim=-1)]
+
+
+@dataclass(frozen=True)
+class M1(Autoencoder):
+    """rec + KL for the VAE; -sum_j log p(y_j|z), z ~ q(z|x), for a classifier; [1], section 2.1.
+
+    The codes are those of the VAE: the labels do not touch them. How well the factors can be read off them by
+    this many labels is the `accuracy` of the log, on the labelled points themselves.
+
+    Differs from [1]: the classifier is a dense layer of 256 with a softmax for each factor, where [1] has a
+    transductive support vector machine; and it learns while the VAE does, not after it.
+    """
+
+    labels: int = 1000
+
+    name: ClassVar[str] = "m1"
+    citation: ClassVar[str] = """@inproceedings{kingma2014semisupervised,
+  author = {Diederik P. Kingma and Danilo J. Rezende and Shakir Mohamed and Max Welling},
+  title = {Semi-supervised Learning with Deep Generative Models},
+  booktitle = {Advances in Neural Information Processing Systems},
+  volume = {27},
+  year = {2014}
+}"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.labels:
+            raise UnweaveError("labels of m1 must be at least 1; got 0. Take the vae.")
+
+    @property
+    def players(self) -> tuple[Player, ...]:
+        """The classifier."""
+        return (Player(CLASSIFIER, Classifier),)
+
+    @property
+    def supply(self) -> Supply:
+        """Images, and a batch with labels of all factors."""
+        return Labels(self.labels, Perfect())
+
+    def loss(self, forward: Pass) -> Losses:
+        """The objectives of the VAE and of the classifier."""
+        labelled = forward.labelled
+        if labelled is None:
+            raise UnweaveError("m1 needs a batch of labelled images; got none.")
+        noise = forward.draws.normal("labelled noise", *labelled.posterior.mean.shape[-2:])
+        said = forward.networks[CLASSIFIER](labelled.posterior.sample(noise).detach())
+        right, missed = [], []
+        for j, (size, log_probabilities) in enumerate(zip(labelled.sizes, said, strict=True)):
+            label = labelled.labels[..., j]
+            missed.append(-(indicators(label, size, log_probabilities) * log_probabilities).sum(-1).mean(-1))
+            right.append((log_probabilities.argmax(-1) == label).to(noise.dtype).mean(-1))
+        classification = torch.stack(missed).sum(0)
+        return Losses(
+            {AUTOENCODER: forward.reconstruction + forward.kl, CLASSIFIER: classification},
+            elbo_terms(forward) | {"classification": classification, "accuracy": torch.stack(right).mean(0)},
+        )

@@ -1,0 +1,221 @@
+"""The study's methods with a few labels [1]: the first dimensions of the code are pulled towards the factors.
+
+[1] Locatello, Tschannen, Bauer, Rätsch, Schölkopf, Bachem: Disentangling factors of variation using few
+labels, ICLR 2020.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, cast
+
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from unweave.data.supervision import Binned, Labeller, Noisy, Partial, Perfect, Permuted
+from unweave.errors import UnweaveError
+from unweave.methods.annealed_vae import AnnealedVAE
+from unweave.methods.beta_tcvae import BetaTCVAE
+from unweave.methods.beta_vae import BetaVAE
+from unweave.methods.dip_vae import DIPVAE1, DIPVAE2
+from unweave.methods.factor_vae import FactorVAE
+from unweave.methods.method import AUTOENCODER, Autoencoder, Labelled, Losses, Pass, Player, Setting
+from unweave.methods.supply import Labels, Supply
+from unweave.nn.label_maps import Places, Scale
+
+LABEL_MAP = "label_map"
+CITATION = """@inproceedings{locatello2020few,
+  author = {Francesco Locatello and Michael Tschannen and Stefan Bauer and Gunnar R{\\"a}tsch and
+            Bernhard Sch{\\"o}lkopf and Olivier Bachem},
+  title = {Disentangling Factors of Variations Using Few Labels},
+  booktitle = {International Conference on Learning Representations},
+  year = {2020}
+}"""
+LABELLERS: dict[str, Labeller] = {
+    "perfect": Perfect(),
+    "binned": Binned(5),
+    "noisy": Noisy(0.1),
+    "permuted": Permuted(),
+    # The same two factors in all runs: networks and losses of a population have labels of the same sizes.
+    "partial": Partial(2, seed=0),
+}
+
+
+@dataclass(frozen=True)
+class SemiSupervised(Autoencoder):
+    """What six methods have in common: base loss + gamma_sup(t) R of labelled codes; [1], section 4.
+
+    Dimension j of the mean code m is for label y_j, a whole number below n_j. Sums are over the labelled
+    batch and over labels, as in the published code, so gamma_sup is on the scale of its studies:
+
+    xent: R = sum -(t log s + (1 - t) log(1 - s)), t = y_j / n_j and s = sigmoid(m_j).
+    l2: R = sum (b m_j - y_j)^2 with one learned number b, which starts at 1.
+    embed: R = sum_j mean over the batch of -log softmax(-(m_j - e_j)^2) at y_j, with a learned place e_j on
+    the line for each value. It needs no order of the values.
+    cov: R = sum_{i != j} Cov(m_i, y_j)^2, the biased covariance over the batch of all codes and labels.
+
+    annealing: "fixed" is gamma_sup throughout, "anneal" grows from 0 to it over annealing_steps, "fine_tune"
+    is 0 up to and including that step, and then gamma_sup.
+
+    Differs from the published code: labelled points are drawn anew from their set at each step, not in a
+    fixed order; the factors of the partial labeller are the same in all runs; `embed` has sigma 1; b and e
+    are trained by the same loss with their own moments of Adam.
+    """
+
+    gamma_sup: Setting = 1.0
+    supervised_loss: Literal["xent", "l2", "embed", "cov"] = "xent"
+    labels: int = 100
+    labeller: Literal["perfect", "binned", "noisy", "permuted", "partial"] = "perfect"
+    annealing: Literal["fixed", "anneal", "fine_tune"] = "fixed"
+    annealing_steps: Setting = 100_000.0
+
+    citation: ClassVar[str] = CITATION
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.labels:
+            raise UnweaveError(
+                f"labels of {self.name} must be at least 1; got 0. Take the method without s2_."
+            )
+        if not isinstance(self.annealing_steps, Tensor) and self.annealing_steps == 0:
+            raise UnweaveError(
+                f'annealing_steps of {self.name} must be > 0; got 0. For gamma_sup at once take "fixed".'
+            )
+
+    @property
+    def players(self) -> tuple[Player, ...]:
+        """Those of the base, and what a supervised loss has to learn."""
+        others = super().players
+        if self.supervised_loss == "l2":
+            return *others, Player(LABEL_MAP, lambda plan: Scale(plan.streams))
+        if self.supervised_loss == "embed":
+            return *others, Player(LABEL_MAP, lambda plan: Places(plan.streams, plan.label_sizes))
+        return others
+
+    @property
+    def supply(self) -> Supply:
+        """Images, and a batch of labelled ones at each step."""
+        return Labels(self.labels, LABELLERS[self.labeller])
+
+    def loss(self, forward: Pass) -> Losses:
+        """The base's objective and the supervised term."""
+        base = super().loss(forward)  # type: ignore[safe-super]  # the base comes next among the parents
+        supervised, weight = self._supervised(forward), self._weight(forward)
+        players = {**base.players, AUTOENCODER: base.players[AUTOENCODER] + weight * supervised}
+        if LABEL_MAP in forward.networks:
+            players[LABEL_MAP] = weight * supervised
+        return Losses(
+            players,
+            {**base.terms, "supervised_loss": supervised, "supervised_weight": weight.expand_as(supervised)},
+        )
+
+    def _supervised(self, forward: Pass) -> Tensor:
+        labelled = forward.labelled
+        if labelled is None:
+            raise UnweaveError(f"{self.name} needs a batch of labelled images; got none.")
+        if labelled.posterior.mean.shape[-1] < len(labelled.sizes):
+            raise UnweaveError(
+                f"{self.name} needs a latent for each of the {len(labelled.sizes)} labels; got "
+                f"{labelled.posterior.mean.shape[-1]}. Take more latents."
+            )
+        match self.supervised_loss:
+            case "xent":
+                return cross_entropy(labelled)
+            case "l2":
+                return squared_error(labelled, cast(Scale, forward.networks[LABEL_MAP]))
+            case "embed":
+                return embedding_loss(labelled, cast(Places, forward.networks[LABEL_MAP]))
+        return cross_covariance(labelled)
+
+    def _weight(self, forward: Pass) -> Tensor:
+        """gamma_sup(t)."""
+        kl = forward.kl
+        step = torch.as_tensor(forward.step, dtype=kl.dtype, device=kl.device)
+        match self.annealing:
+            case "anneal":
+                return self.gamma_sup * (step / self.annealing_steps).clamp(max=1)
+            case "fine_tune":
+                return self.gamma_sup * (step > self.annealing_steps).to(kl.dtype)
+        return self.gamma_sup * torch.ones_like(step)
+
+
+@dataclass(frozen=True)
+class S2BetaVAE(SemiSupervised, BetaVAE):
+    """beta-VAE with a few labels; see `SemiSupervised`."""
+
+    name: ClassVar[str] = "s2_beta_vae"
+
+
+@dataclass(frozen=True)
+class S2AnnealedVAE(SemiSupervised, AnnealedVAE):
+    """AnnealedVAE with a few labels; see `SemiSupervised`. [1] does not have it."""
+
+    name: ClassVar[str] = "s2_annealed_vae"
+
+
+@dataclass(frozen=True)
+class S2FactorVAE(SemiSupervised, FactorVAE):
+    """FactorVAE with a few labels; see `SemiSupervised`."""
+
+    name: ClassVar[str] = "s2_factor_vae"
+
+
+@dataclass(frozen=True)
+class S2BetaTCVAE(SemiSupervised, BetaTCVAE):
+    """beta-TCVAE with a few labels; see `SemiSupervised`."""
+
+    name: ClassVar[str] = "s2_beta_tcvae"
+
+
+@dataclass(frozen=True)
+class S2DIPVAE1(SemiSupervised, DIPVAE1):
+    """DIP-VAE-I with a few labels; see `SemiSupervised`."""
+
+    name: ClassVar[str] = "s2_dip_vae_i"
+
+
+@dataclass(frozen=True)
+class S2DIPVAE2(SemiSupervised, DIPVAE2):
+    """DIP-VAE-II with a few labels; see `SemiSupervised`."""
+
+    name: ClassVar[str] = "s2_dip_vae_ii"
+
+
+def cross_entropy(labelled: Labelled) -> Tensor:
+    """(...): the loss "xent"."""
+    codes, labels = _codes_and_labels(labelled)
+    shares = torch.stack([labels[..., j] / size for j, size in enumerate(labelled.sizes)], dim=-1)
+    return binary_cross_entropy_with_logits(codes, shares, reduction="none").sum((-2, -1))
+
+
+def squared_error(labelled: Labelled, scale: Scale) -> Tensor:
+    """(...): the loss "l2"."""
+    codes, labels = _codes_and_labels(labelled)
+    scaled: Tensor = scale(codes)
+    return (scaled - labels).square().sum((-2, -1))
+
+
+def embedding_loss(labelled: Labelled, places: Places) -> Tensor:
+    """(...): the loss "embed"."""
+    codes, _ = _codes_and_labels(labelled)
+    losses = [
+        -(-distances).log_softmax(-1).gather(-1, labelled.labels[..., j, None]).squeeze(-1).mean(-1)
+        for j, distances in enumerate(places(codes))
+    ]
+    return torch.stack(losses).sum(0)
+
+
+def cross_covariance(labelled: Labelled) -> Tensor:
+    """(...): the loss "cov"."""
+    codes, labels = labelled.posterior.mean, labelled.labels.to(labelled.posterior.mean.dtype)
+    centred, known = (x - x.mean(-2, keepdim=True) for x in (codes, labels))
+    covariance = (centred.unsqueeze(-1) * known.unsqueeze(-2)).mean(-3)  # (..., D, k)
+    own = covariance.diagonal(dim1=-2, dim2=-1).square().sum(-1)
+    return covariance.square().sum((-2, -1)) - own
+
+
+def _codes_and_labels(labelled: Labelled) -> tuple[Tensor, Tensor]:
+    """(..., B, k): the dimensions that are for labels, and the labels as numbers."""
+    codes = labelled.posterior.mean[..., : len(labelled.sizes)]
+    return codes, labelled.labels.to(codes.dtype)

@@ -1,0 +1,180 @@
+"""The networks of InfoGAN-CR [1]: a generator, a discriminator that also reads codes, and a judge of pairs.
+
+They are those of the authors' code for dSprites, for images of any size that can be halved four times.
+
+[1] Lin, Thekumparampil, Fanti, Oh: InfoGAN-CR and ModelCentrality: self-supervised model training and
+selection for disentangling GANs, ICML 2020.
+[2] Ioffe, Szegedy: Batch normalization, ICML 2015.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from unweave.errors import UnweaveError
+from unweave.nn.gaussian import Gaussian
+from unweave.nn.layers import Conv2d, ConvTranspose2d, Linear
+from unweave.nn.spectral import through_normalised
+from unweave.streams import Stream
+
+HALVINGS = 4
+DOWN = (32, 32, 64, 64)  # channels of the convolutions that see images
+UP = (64, 64, 32, 32)  # channels of the generator's images, from the smallest
+WIDTH = 128  # of dense layers
+REFERENCES = 128  # codes whose statistics stand for those of a batch
+
+
+class BatchNorm(nn.Module):
+    """Each feature with mean `shift` and deviation `scale` over a batch [2]; (P, B, F) or (P, B, F, H, W)."""
+
+    def __init__(self, runs: int, features: int) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(runs, features))
+        self.shift = nn.Parameter(torch.zeros(runs, features))
+
+    def forward(self, x: Tensor, rows: int | None = None) -> Tensor:
+        """All of x, by mean and variance over its first rows; None: over all of them."""
+        x = x.to(self.scale.dtype)
+        axes, places = (1, *range(3, x.dim())), (len(x), 1, -1, *[1] * (x.dim() - 3))
+        variance, mean = torch.var_mean(x[:, :rows], axes, correction=0, keepdim=True)
+        return (x - mean) * torch.rsqrt(variance + 1e-5) * self.scale.view(places) + self.shift.view(places)
+
+
+class Generator(nn.Module):
+    """Codes and noise (P, B, inputs), from -1 to 1 -> logits of images (P, B, C, H, W), in float32."""
+
+    reference: Tensor
+
+    def __init__(self, streams: Sequence[Stream], shape: tuple[int, int, int], inputs: int) -> None:
+        super().__init__()
+        channels, height, width = _checked(shape)
+        self.first_image = (height // 2**HALVINGS, width // 2**HALVINGS, UP[0])
+        size = self.first_image[0] * self.first_image[1] * UP[0]
+        self.dense = nn.ModuleList(
+            [
+                Linear(streams, "generator.dense1", inputs, WIDTH, "relu"),
+                Linear(streams, "generator.dense2", WIDTH, size, "relu"),
+            ]
+        )
+        self.dense_norms = nn.ModuleList([BatchNorm(len(streams), features) for features in (WIDTH, size)])
+        self.convolutions, self.norms = nn.ModuleList(), nn.ModuleList()
+        for number, (before, after) in enumerate(pairwise(UP), 1):
+            name = f"generator.deconv{number}"
+            self.convolutions.append(ConvTranspose2d(streams, name, before, after, activation="leaky_relu"))
+            self.norms.append(BatchNorm(len(streams), after))
+        self.logits = ConvTranspose2d(streams, "generator.logits", UP[-1], channels)
+        draws = Stream.of(0).child("reference codes").uniform(REFERENCES, inputs)
+        self.register_buffer("reference", torch.from_numpy(2 * draws - 1).float(), persistent=False)
+
+    def forward(self, z: Tensor, rows: int | None = None) -> Tensor:
+        """Logits; features are normalised over the first rows, None: over the whole batch."""
+        x = z
+        for layer, norm in zip(self.dense, self.dense_norms, strict=True):
+            x = norm(layer(x), rows)
+        x = x.unflatten(2, self.first_image).permute(0, 1, 4, 2, 3)
+        for layer, norm in zip(self.convolutions, self.norms, strict=True):
+            x = norm(layer(x), rows)
+        return _full(self.logits(x))
+
+    def each_alone(self, z: Tensor) -> Tensor:
+        """Logits of each z whatever its company: features are normalised over fixed draws of codes and noise.
+
+        Differs from [2], which keeps a moving mean of the statistics of training, and so has a state beside
+        its parameters.
+        """
+        reference = self.reference.to(z.dtype).expand(len(z), -1, -1)
+        logits: Tensor = self(torch.cat([reference, z], dim=1), REFERENCES)
+        return logits[:, REFERENCES:]
+
+
+class Features(nn.Module):
+    """Images (P, B, C, H, W) -> features (P, B, 128), by layers that are spectrally normalised."""
+
+    def __init__(self, streams: Sequence[Stream], network: str, shape: tuple[int, int, int]) -> None:
+        super().__init__()
+        channels, height, width = _checked(shape)
+        self.convolutions = nn.ModuleList()
+        for number, outputs in enumerate(DOWN, 1):
+            name = f"{network}.conv{number}"
+            self.convolutions.append(Conv2d(streams, name, channels, outputs, activation="leaky_relu"))
+            channels, height, width = outputs, height // 2, width // 2
+        inputs = channels * height * width
+        self.dense = nn.ModuleList([Linear(streams, f"{network}.dense", inputs, WIDTH, "leaky_relu")])
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of bytes, or of numbers from 0 to 1."""
+        small = through_normalised(self.convolutions, x).permute(0, 1, 3, 4, 2).flatten(2)
+        return through_normalised(self.dense, small)
+
+
+class ReadingDiscriminator(nn.Module):
+    """Images -> D, the logits (P, B) that they are real; and Q, the codes (P, B, D) that they were made from.
+
+    D and Q share all but their last layers. All weights are spectrally normalised. Q is N(mean, I), or, with
+    `variance`, has a variance for each image and code.
+    """
+
+    def __init__(
+        self, streams: Sequence[Stream], shape: tuple[int, int, int], latents: int, variance: bool = False
+    ) -> None:
+        super().__init__()
+        self.latents, self.variance = latents, variance
+        self.features = Features(streams, "discriminator", shape)
+        self.verdict = nn.ModuleList([Linear(streams, "discriminator.verdict", WIDTH, 1)])
+        outputs = 2 * latents if variance else latents
+        self.guess = nn.ModuleList(
+            [
+                Linear(streams, "discriminator.guess1", WIDTH, WIDTH, "leaky_relu"),
+                Linear(streams, "discriminator.guess2", WIDTH, outputs),
+            ]
+        )
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Gaussian]:
+        """D and Q."""
+        features = self.features(x)
+        return _full(through_normalised(self.verdict, features)).squeeze(-1), self._read(features)
+
+    def read(self, x: Tensor) -> Gaussian:
+        """Q alone."""
+        return self._read(self.features(x))
+
+    def _read(self, features: Tensor) -> Gaussian:
+        found = _full(through_normalised(self.guess, features))
+        if not self.variance:
+            return Gaussian(found, torch.zeros_like(found))
+        mean, log_var = found.chunk(2, dim=-1)
+        return Gaussian(mean, log_var)
+
+
+class PairJudge(nn.Module):
+    """Two images (P, B, C, H, W) each -> logits (P, B, D) of which code they share.
+
+    It sees the two as one image with twice the channels. Its last layer is not normalised.
+    """
+
+    def __init__(self, streams: Sequence[Stream], shape: tuple[int, int, int], latents: int) -> None:
+        super().__init__()
+        self.features = Features(streams, "pairs", (2 * shape[0], *shape[1:]))
+        self.logits = Linear(streams, "pairs.logits", WIDTH, latents)
+
+    def forward(self, first: Tensor, second: Tensor) -> Tensor:
+        """Logits."""
+        return _full(self.logits(self.features(torch.cat([first, second], dim=2))))
+
+
+def _full(x: Tensor) -> Tensor:
+    """In float32 at least: losses are not computed in bfloat16."""
+    return x.float() if x.dtype == torch.bfloat16 else x
+
+
+def _checked(shape: tuple[int, int, int]) -> tuple[int, int, int]:
+    if any(size < 2**HALVINGS or size % 2**HALVINGS for size in shape[1:]):
+        raise UnweaveError(
+            f"Images for a GAN must have height and width in multiples of {2**HALVINGS}; got {shape[1]} x "
+            f"{shape[2]}. Resize them."
+        )
+    return shape

@@ -1,0 +1,116 @@
+"""How long the runs of a study are measured here: its metrics on made-up codes, and the images they ask for.
+
+Neither takes longer or shorter for what a network has learned, so nothing has to be trained for it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from unweave.data import GroundTruth
+from unweave.data.grid import Factors, Images
+from unweave.evaluation.encoders import Posterior
+from unweave.evaluation.evaluate import Effort, measure_source
+from unweave.evaluation.sources import CHUNK, GroundTruthSource
+from unweave.methods.method import Blueprint
+from unweave.metrics.table import metrics_named
+from unweave.spec import RunSpec
+from unweave.streams import Stream
+from unweave.study.spec import StudySpec
+from unweave.training.batches import HostBatches
+
+SECONDS = 1.0  # in which images are encoded
+FEW = (300, 150)  # points for a first evaluation, which compiles what has to be compiled
+
+
+@dataclass(frozen=True)
+class EvaluationTime:
+    """Seconds that runs take: of one core, and of the GPU where that encodes for the cores."""
+
+    core: float
+    gpu: float = 0.0
+    on_gpu: bool = False
+
+
+def evaluation_time(
+    spec: StudySpec, runs: Sequence[RunSpec], data: Mapping[str, GroundTruth], device: torch.device
+) -> EvaluationTime:
+    """What measuring these runs takes, from one evaluation of made-up codes and some seconds of encoding.
+
+    As in a study, a GPU encodes. It makes no images: those of a grid it encodes for many runs at once, and
+    those that are drawn anew at each look the cores make for each run.
+    """
+    metrics, asked = metrics_time(spec, data[runs[0].data], runs[0].latents)
+    kinds, core, gpu = len(spec.representations), 0.0, 0.0
+    for name, truth in data.items():
+        alike = [run for run in runs if run.data == name]
+        if not alike:
+            continue
+        images = kinds * asked if truth.stochastic else min(kinds * asked, len(truth))
+        core += len(alike) * kinds * metrics
+        if device.type == "cuda":
+            gpu += len(alike) * images * encoding_time(alike[0], truth, device)
+            core += len(alike) * images * making_time(truth) if truth.stochastic else 0
+        else:
+            core += len(alike) * images * (making_time(truth) + encoding_time(alike[0], truth, device))
+    return EvaluationTime(core, gpu, device.type == "cuda")
+
+
+def metrics_time(spec: StudySpec, truth: GroundTruth, latents: int) -> tuple[float, int]:
+    """Seconds of one core for the metrics of one representation, and the images whose codes they ask for."""
+    metrics, points = metrics_named(spec.metrics), spec.points
+    mixing = Stream.of(0).normal(len(truth.factors), latents)
+
+    def render(factors: Factors, _stream: Stream) -> Images:
+        return factors[:, None, None].astype(np.uint8)
+
+    def encode(images: NDArray[np.uint8]) -> Posterior:
+        codes = images[:, 0, 0] @ mixing
+        return Posterior(codes, np.zeros_like(codes))
+
+    def losses(images: NDArray[np.uint8], _codes: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.zeros(len(images))
+
+    # Images that are their own factors: nothing is drawn, and each look at one is counted.
+    pretended = replace(truth, shape=(1, 1, len(truth.factors)), render=render, stochastic=True, binary=False)
+    for size in (tuple(map(min, FEW, points)), points):
+        source = GroundTruthSource(encode, pretended, losses)
+        scores = measure_source(source, metrics, "mean", Effort((size[0], size[1])), "made-up codes")
+    return sum(seconds for name, seconds in scores.seconds.items() if name != "encoding"), scores.images
+
+
+def encoding_time(run: RunSpec, truth: GroundTruth, device: torch.device) -> float:
+    """Seconds that a GPU, or a core, takes to encode an image."""
+    sizes = HostBatches(truth, device).label_sizes(run.method.supply)
+    plan = Blueprint([Stream.of(0)], truth.shape, run.latents, run.architecture, sizes)
+    networks = {name: network.to(device) for name, network in run.method.networks(plan).items()}
+    factors, threads, done = truth.sample_factors(CHUNK, 0), torch.get_num_threads(), 0
+    images = torch.from_numpy(truth.observe(factors, 0)).to(device)
+    torch.set_num_threads(1)
+    try:
+        with torch.no_grad():
+            run.method.encode(networks, images[None]).mean.cpu()
+            start = time.perf_counter()
+            while time.perf_counter() - start < SECONDS:
+                run.method.encode(networks, images[None]).mean.cpu()
+                done += CHUNK
+    finally:
+        torch.set_num_threads(threads)
+    return (time.perf_counter() - start) / done
+
+
+def making_time(truth: GroundTruth) -> float:
+    """Seconds that a core takes to make an image."""
+    factors, done = truth.sample_factors(CHUNK, 0), 0
+    truth.observe(factors, 0)  # compiles what has to be compiled
+    start = time.perf_counter()
+    while time.perf_counter() - start < SECONDS / 4:
+        truth.observe(factors, done)
+        done += CHUNK
+    return (time.perf_counter() - start) / done

@@ -1,0 +1,188 @@
+"""Factors of the images of a batch: drawn by NumPy on the host, or the same numbers by torch on a device.
+
+On a device this is for ground truths that draw all combinations alike, so that `unweave.data.supervision`
+finds every pair, group and sequence at its first attempt. All that a draw needs is there before it is called:
+nothing may be sent to the device while a CUDA graph is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unweave.data import GroundTruth
+from unweave.data.grid import Factors
+from unweave.data.supervision import groups, pairs, sequences
+from unweave.data.supervision.choices import varying
+from unweave.data.supervision.trajectories import speed_limits
+from unweave.errors import UnweaveError
+from unweave.methods.supply import Groups, Pairs, Sequences, Supply
+from unweave.nn.draws import PopulationDraws
+from unweave.streams import Stream
+
+Path: TypeAlias = tuple[str | int, ...]
+# (draws, names of the batch's stream, size) -> (P, images, k), those that belong together side by side.
+FactorDraw: TypeAlias = Callable[[PopulationDraws, Path, int], Tensor]
+# (draws, names of a stream, size) -> (P, size, k), or (k) for all rows: which factors.
+Choice: TypeAlias = Callable[[PopulationDraws, Path, int], Tensor]
+
+
+def host_factors(truth: GroundTruth, size: int, stream: Stream, supply: Supply) -> Factors:
+    """(images, k), those that belong together side by side."""
+    match supply:
+        case Pairs():
+            drawn = pairs(truth, size, stream, supply.changed)
+            factors = np.stack([drawn.first, drawn.second], axis=1)
+        case Groups():
+            factors = groups(truth, size, supply.together, _shared(truth, supply), stream).factors
+        case Sequences():
+            content = _content(truth, supply)
+            factors = sequences(truth, size, supply.together, content, stream, supply.step)
+        case _:
+            factors = truth.sample_factors(size, stream)
+    return factors.reshape(-1, len(truth.factors))
+
+
+def device_factors(truth: GroundTruth, supply: Supply, device: torch.device) -> FactorDraw:
+    """A function that draws what `host_factors` draws, for all runs of a population."""
+    host_factors(truth, 0, Stream.of(0), supply)  # says what is wrong with the supply
+    match supply:
+        case Pairs():
+            return _pairs(truth, supply, device)
+        case Groups():
+            return _groups(truth, supply, device)
+        case Sequences():
+            return _sequences(truth, supply, device)
+    return lambda draws, path, size: draws.integers((*path, "factors"), size, truth.sizes)
+
+
+def _pairs(truth: GroundTruth, supply: Pairs, device: torch.device) -> FactorDraw:
+    sizes = torch.tensor(truth.sizes, device=device)
+    others = [size - 1 for size in truth.sizes]
+    choose = _changed(truth, supply, device)
+
+    def draw(draws: PopulationDraws, path: Path, size: int) -> Tensor:
+        path = (*path, "pairs", "round", 0)
+        first = draws.integers((*path, "factors"), size, truth.sizes)
+        shifted = (first + 1 + draws.integers((*path, "second", 0), size, others)) % sizes
+        second = torch.where(choose(draws, (*path, "changed"), size), shifted, first)
+        return torch.stack([first, second], dim=2).flatten(1, 2)
+
+    return draw
+
+
+def _changed(truth: GroundTruth, supply: Pairs, device: torch.device) -> Choice:
+    subsets = _Subsets(varying(truth).tolist(), device)
+    most = max(subsets.count - 1, 1)
+
+    def choose(draws: PopulationDraws, path: Path, size: int) -> Tensor:
+        if isinstance(supply.changed, int):
+            return subsets(draws, path, size, supply.changed)
+        number = 1 + draws.integers((*path, "number"), size, [most])
+        if supply.changed == "published":
+            one = draws.integers((*path, "one"), size, [2]) == 1
+            number = number.masked_fill(one, 1)
+        return subsets(draws, path, size, number)
+
+    return choose
+
+
+def _groups(truth: GroundTruth, supply: Groups, device: torch.device) -> FactorDraw:
+    choose = _held(truth, _shared(truth, supply), device)
+
+    def draw(draws: PopulationDraws, path: Path, size: int) -> Tensor:
+        path = (*path, "groups")
+        held = choose(draws, (*path, "shared"), size)
+        first = draws.integers((*path, "factors"), size, truth.sizes)
+        members = [
+            torch.where(held, first, draws.integers((*path, "factors", "member", i), size, truth.sizes))
+            for i in range(1, supply.together)
+        ]
+        return torch.stack([first, *members], dim=2).flatten(1, 2)
+
+    return draw
+
+
+def _held(truth: GroundTruth, shared: int | tuple[str, ...], device: torch.device) -> Choice:
+    if not isinstance(shared, int):
+        always = torch.from_numpy(truth.mask(shared)).to(device)
+        return lambda _draws, _path, _size: always
+    subsets = _Subsets(varying(truth).tolist(), device)
+    return lambda draws, path, size: subsets(draws, path, size, shared)
+
+
+def _shared(truth: GroundTruth, supply: Groups) -> int | tuple[str, ...]:
+    if supply.chosen == "anew" or not isinstance(supply.shared, int):
+        return supply.shared
+    return _first(truth, supply.shared, "a group cannot share")
+
+
+def _content(truth: GroundTruth, supply: Sequences) -> tuple[str, ...]:
+    if not isinstance(supply.content, int):
+        return supply.content
+    return _first(truth, supply.content, "a sequence cannot hold")
+
+
+def _first(truth: GroundTruth, count: int, impossible: str) -> tuple[str, ...]:
+    """The names of the first factors."""
+    if count > len(truth.factors):
+        raise UnweaveError(f"{truth.name} has {len(truth.factors)} factors, of which {impossible} {count}.")
+    return tuple(factor.name for factor in truth.factors[:count])
+
+
+def told(truth: GroundTruth, supply: Supply) -> list[int]:
+    """The columns of the factors that the method is told of the images of a batch."""
+    if not isinstance(supply, Pairs | Groups) or not supply.labels:
+        return []
+    if isinstance(supply, Pairs) or supply.labels is True:
+        return list(range(len(truth.factors)))
+    shared = _shared(truth, supply)
+    if isinstance(shared, int):
+        raise UnweaveError("each group shares factors of its own, so there are no labels of shared factors.")
+    return [truth.position(name) for name in shared]
+
+
+def _sequences(truth: GroundTruth, supply: Sequences, device: torch.device) -> FactorDraw:
+    sizes = torch.tensor(truth.sizes, device=device)
+    period = torch.clamp(2 * (sizes - 1), min=1)  # there and back again
+    circular = torch.tensor([factor.kind == "circular" for factor in truth.factors], device=device)
+    fastest = speed_limits(truth, _content(truth, supply), supply.step)
+    speed = torch.from_numpy(fastest).to(device)
+    velocities = (2 * fastest + 1).tolist()  # from -speed to speed
+    one, times = torch.ones_like(sizes)[:1, None], torch.arange(supply.together, device=device)[:, None]
+    movers = _Subsets((fastest > 0).tolist(), device)
+
+    def travel(start: Tensor, velocity: Tensor, times: Tensor) -> Tensor:
+        position = start[:, :, None] + velocity[:, :, None] * times
+        phase = position % period
+        return torch.where(circular, position % sizes, torch.minimum(phase, period - phase))
+
+    def draw(draws: PopulationDraws, path: Path, size: int) -> Tensor:
+        path = (*path, "sequences", "attempt", 0)
+        start = draws.integers((*path, "factors"), size, truth.sizes)
+        velocity = draws.integers((*path, "velocity"), size, velocities) - speed
+        still = (travel(start, velocity, one)[:, :, 0] == start).all(dim=-1, keepdim=True)
+        direction = 2 * draws.integers((*path, "direction"), size, [2]) - 1
+        velocity = torch.where(still, movers(draws, (*path, "mover"), size, 1) * direction, velocity)
+        return travel(start, velocity, times).flatten(1, 2)
+
+    return draw
+
+
+class _Subsets:
+    """Random subsets of some factors, as `unweave.data.supervision.choices.random_subsets`."""
+
+    def __init__(self, allowed: list[bool], device: torch.device) -> None:
+        self.count = sum(allowed)
+        places = np.cumsum(allowed) - 1  # of each allowed factor among them
+        self.places = torch.from_numpy(np.maximum(places, 0)).to(device)
+        self.allowed = torch.tensor(allowed, device=device)
+
+    def __call__(self, draws: PopulationDraws, path: Path, size: int, count: int | Tensor) -> Tensor:
+        """(P, size, k): `count` of the allowed factors are marked in each row."""
+        marked = draws.permutations(path, size, self.count) < count
+        return marked[..., self.places] & self.allowed

@@ -1,0 +1,142 @@
+"""Ada-GVAE, Ada-ML-VAE and their kin: which dimensions are shared, by hand and in the published code."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from unweave.errors import UnweaveError
+from unweave.methods import AdaGVAE, AdaMLVAE, GVAELabels, MLVAELabels
+from unweave.methods.method import AUTOENCODER, Autoencoder, Pass
+from unweave.methods.supply import Pairs
+from unweave.nn.gaussian import Gaussian
+from unweave.nn.sharing import average, product
+
+ADAPTIVE = pytest.mark.parametrize("kind", [AdaGVAE, AdaMLVAE])
+TOLD = pytest.mark.parametrize("kind", [GVAELabels, MLVAELabels])
+
+
+def rule(kind: type[Autoencoder], pair: Gaussian) -> Gaussian:
+    return average(pair) if kind in (AdaGVAE, GVAELabels) else product(pair)
+
+
+def pair(distances: list[float]) -> Gaussian:
+    """Two posteriors of unit variance, so that KL(q1 || q2) in each dimension is the distance."""
+    apart = torch.tensor(distances, dtype=torch.float64).mul(2).sqrt()
+    mean = torch.stack([torch.zeros_like(apart), apart])
+    return Gaussian(mean, torch.zeros_like(mean))
+
+
+def own_dimensions(method: Autoencoder, given: Gaussian, labels: Tensor | None = None) -> list[int]:
+    """Where the two keep posteriors of their own; in all others they have the same, by the rule."""
+    merged = method.merged(given, labels)
+    own = (merged.mean[0] != merged.mean[1]) | (merged.log_var[0] != merged.log_var[1])
+    shared = rule(type(method), given)
+    assert torch.equal(merged.mean[:, own], given.mean[:, own])
+    assert torch.equal(merged.log_var[:, own], given.log_var[:, own])
+    torch.testing.assert_close(merged.mean[0, ~own], shared.mean[0, ~own])
+    torch.testing.assert_close(merged.log_var[0, ~own], shared.log_var[0, ~own])
+    return own.nonzero()[:, 0].tolist()
+
+
+@ADAPTIVE
+def test_dimensions_below_the_middle_are_shared(kind: type[AdaGVAE | AdaMLVAE]) -> None:
+    assert own_dimensions(kind(), pair([0.1, 4.0, 2.0, 1.9, 2.2])) == [1, 4]  # tau = 2.05
+    assert own_dimensions(kind(), pair([0.5, 0.1, 9.0, 0.2, 1.0])) == [2]
+
+
+@ADAPTIVE
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_the_nearest_are_shared_where_k_is_known(kind: type[AdaGVAE | AdaMLVAE], number: int) -> None:
+    labels = torch.zeros(2, 4, dtype=torch.int64)
+    labels[1, :number] = 1
+    given = pair([0.5, 3.0, 0.1, 2.9, 2.8, 0.2])
+    expected = sorted([1, 3, 4][:number])
+    assert own_dimensions(kind(k_known=True), given, labels) == expected
+
+
+@TOLD
+def test_dimensions_follow_the_factors_where_they_are_known(kind: type[GVAELabels | MLVAELabels]) -> None:
+    labels = torch.tensor([[1, 0, 2], [1, 5, 0]])  # the second and the third factor have changed
+    assert own_dimensions(kind(), pair([9.0, 0.1, 0.2, 9.0, 9.0]), labels) == [1, 2]
+    with pytest.raises(UnweaveError, match="3 factors needs a dimension of the code; there are 2"):
+        kind().merged(pair([1.0, 2.0]), labels)
+    with pytest.raises(UnweaveError, match="must be known; no labels came"):
+        kind().merged(pair([1.0, 2.0]), None)
+
+
+def test_what_they_learn_from() -> None:
+    assert AdaGVAE().supply == Pairs("random")
+    assert AdaMLVAE(changed=2).supply == Pairs(2)
+    assert AdaGVAE(changed=1, k_known=True).supply == Pairs(1, labels=True)
+    assert GVAELabels(changed="published").supply == MLVAELabels(changed="published").supply
+    assert GVAELabels().supply.labels
+
+
+@pytest.mark.parametrize("kind", [AdaGVAE, AdaMLVAE, GVAELabels, MLVAELabels])
+def test_both_images_learn_through_what_they_share(kind: type[Autoencoder]) -> None:
+    given = pair([0.1, 5.0, 0.3])
+    given.mean.requires_grad_()
+    given.log_var.requires_grad_()
+    labels = torch.tensor([[0, 0, 0], [0, 1, 0]])
+    merged = kind().merged(given, labels if kind().supply.labels else None)  # type: ignore[union-attr]
+    # The code of the first image, and all that its reconstruction and divergence are made of.
+    code = merged.sample(torch.tensor([[0.3, -0.4, 0.5]] * 2, dtype=torch.float64))[0]
+    mean, log_var = torch.autograd.grad(code.sum() + merged.kl()[0], [given.mean, given.log_var])
+    assert (mean[1, [0, 2]] != 0).all()
+    assert (log_var[1, [0, 2]] != 0).all()
+    assert mean[1, 1] == log_var[1, 1] == 0, "what is not shared is nothing to the other image"
+
+
+@ADAPTIVE
+def test_the_loss_is_that_of_the_beta_vae_on_both(kind: type[AdaGVAE | AdaMLVAE]) -> None:
+    method = kind(beta=2.5)
+    merged = method.merged(pair([0.1, 4.0, 0.3]), None)
+    rec = torch.tensor(7.0, dtype=torch.float64)
+    found = method.loss(Pass(rec, merged, merged.mean, 0, 100, None))  # type: ignore[arg-type]
+    kl = merged.kl()
+    assert found.players[AUTOENCODER].item() == pytest.approx(7 + 2.5 * (kl[0] + kl[1]).item() / 2)
+    assert found.terms["shared_dimensions"].item() == 2
+
+
+def interleaved(arrays: dict[str, Tensor]) -> Gaussian:
+    """The predecessor keeps the two images of pairs apart; here they are neighbours."""
+    mean = torch.stack([arrays["z_mean"], arrays["z_mean_2"]], dim=1).flatten(0, 1)
+    log_var = torch.stack([arrays["z_logvar"], arrays["z_logvar_2"]], dim=1).flatten(0, 1)
+    return Gaussian(mean.double(), log_var.double())
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [
+        (AdaGVAE(), "group_vae_argmax"),
+        (GVAELabels(), "group_vae_labels"),
+        (AdaMLVAE(), "mlvae_argmax"),
+        (MLVAELabels(), "mlvae_labels"),
+    ],
+)
+def test_posteriors_of_the_published_code(method: Autoencoder, name: str, reference: Path) -> None:
+    """disentanglement_lib's own results; its ML-VAE shares twice the variance of the product."""
+    with np.load(reference / "reference" / "losses.npz", allow_pickle=False) as file:
+        arrays = {key: torch.from_numpy(file[key].astype(np.float64)) for key in file if "arch" not in key}
+    scalars = json.loads((reference / "reference" / "losses.json").read_text())["scalars"]
+    labels = None
+    if name.endswith("labels"):  # it tells one factor that has changed; ours are the values of all
+        labels = torch.zeros(32, 10, dtype=torch.int64)
+        labels[1::2] = torch.nn.functional.one_hot(arrays["changed_index"].long(), 10)
+    merged = method.merged(interleaved(arrays), labels)
+    log_var = merged.log_var
+    if name.startswith("mlvae"):
+        shared = (merged.mean[0::2] == merged.mean[1::2]).repeat_interleave(2, dim=0)
+        log_var = torch.where(shared, log_var + math.log(2), log_var)
+    for i in (0, 1):
+        torch.testing.assert_close(merged.mean[i::2], arrays[f"out/{name}_mean{i + 1}"], rtol=0, atol=1e-5)
+        torch.testing.assert_close(log_var[i::2], arrays[f"out/{name}_logvar{i + 1}"], rtol=0, atol=1e-5)
+    kl = Gaussian(merged.mean, log_var).kl().mean().item()
+    assert kl == pytest.approx(scalars[f"{name}_kl_loss"], rel=1e-5)

@@ -1,0 +1,108 @@
+"""The ladder VAE: its objective and warm-up; its divergences are tested in tests/nn/test_ladder.py."""
+
+import pytest
+import torch
+from torch import Tensor
+from torch.distributions import Normal, kl_divergence
+
+from training.tiny import TINY
+from unweave.errors import UnweaveError
+from unweave.methods import LadderVAE
+from unweave.methods.method import AUTOENCODER, Batch, Losses, Method, Moment
+from unweave.nn.ladder import Ladder
+from unweave.spec import RunSpec
+from unweave.training.population import Population
+
+IMAGES, LATENTS = 6, 5
+
+
+class Case:
+    """Some runs with a batch of bytes for each."""
+
+    def __init__(self, *methods: Method, device: str = "cpu") -> None:
+        specs = [RunSpec(m, data="tiny", seed=seed, latents=LATENTS) for seed, m in enumerate(methods)]
+        population = Population(specs, TINY.shape, torch.device(device))
+        group = population.groups[0]
+        assert isinstance(group.method, LadderVAE)
+        self.method, self.networks, self.draws = group.method, group.networks, population.draws
+        images = torch.from_numpy(TINY.observe(TINY.sample_factors(len(methods) * IMAGES, 3)))
+        self.batch = Batch(images.to(device).unflatten(0, (len(methods), IMAGES)))
+
+    @property
+    def ladder(self) -> Ladder:
+        found = self.networks[AUTOENCODER]
+        assert isinstance(found, Ladder)
+        return found
+
+    @torch.no_grad()
+    def losses(self, step: int | Tensor = 0) -> Losses:
+        moment = Moment(step, len(TINY), self.draws, "bernoulli")
+        return self.method.losses(self.batch, self.networks, moment)
+
+
+@torch.no_grad()
+def test_the_objective_is_the_negative_elbo_with_a_divergence_for_each_layer() -> None:
+    case = Case(LadderVAE(beta=3.0, warm_up=0.0), LadderVAE(beta=0.5, warm_up=0.0))
+    found = case.losses()
+    z, noise = torch.zeros(2, IMAGES, 0), case.draws.normal("noise", IMAGES, LATENTS)
+    priors = [None, *case.ladder.priors]
+    divergences = []
+    for evidence, prior_of in zip(case.ladder.bottom_up(case.batch.images), priors, strict=True):
+        size = evidence.mean.shape[-1]
+        its_noise = noise[..., z.shape[-1] : z.shape[-1] + size]
+        precision = torch.exp(-evidence.log_var)
+        posterior, prior = Normal(evidence.mean, precision.rsqrt()), Normal(torch.zeros(size), 1.0)
+        if prior_of is not None:
+            given = prior_of(z)
+            both = precision + torch.exp(-given.log_var)
+            mean = (evidence.mean * precision + given.mean * torch.exp(-given.log_var)) / both
+            posterior, prior = Normal(mean, both.rsqrt()), Normal(given.mean, torch.exp(given.log_var / 2))
+        divergences.append(kl_divergence(posterior, prior).sum(-1).mean(-1))
+        z = torch.cat([z, posterior.mean + posterior.stddev * its_noise], dim=-1)
+    rec = case.ladder.decoder.reconstruction(z, case.batch.images, "bernoulli")
+    kl = torch.stack(divergences).sum(0)
+    torch.testing.assert_close(found.terms["reconstruction"], rec)
+    torch.testing.assert_close(found.terms["kl"], kl)
+    torch.testing.assert_close(found.terms["elbo"], -(rec + kl))
+    for layer, expected in zip(("kl_3", "kl_2", "kl_1"), divergences, strict=True):
+        torch.testing.assert_close(found.terms[layer], expected)
+    torch.testing.assert_close(found.players[AUTOENCODER], rec + torch.tensor([3.0, 0.5]) * kl)
+
+
+@pytest.mark.parametrize(
+    ("step", "weights"), [(0, [0.4, 4.0, 4.0]), (4, [2.0, 4.0, 4.0]), (9, [4.0] * 3), (500, [4.0] * 3)]
+)
+def test_the_weight_of_the_divergences_grows(step: int, weights: list[float]) -> None:
+    case = Case(*(LadderVAE(beta=4.0, warm_up=warm_up) for warm_up in (10.0, 1.0, 0.0)))
+    for given in (step, torch.tensor(step)):
+        found = case.losses(given)
+        torch.testing.assert_close(found.terms["weight"], torch.tensor(weights))
+        expected = found.terms["reconstruction"] + torch.tensor(weights) * found.terms["kl"]
+        torch.testing.assert_close(found.players[AUTOENCODER], expected)
+
+
+@torch.no_grad()
+def test_codes_are_those_of_the_pass_without_noise_and_decode_to_its_image() -> None:
+    case = Case(LadderVAE(), LadderVAE())
+    posterior = case.method.encode(case.networks, case.batch.images)
+    inferred = case.ladder.infer(case.batch.images, torch.zeros(2, IMAGES, LATENTS))
+    assert posterior.mean.shape == posterior.log_var.shape == (2, IMAGES, LATENTS)
+    torch.testing.assert_close(posterior.mean[..., :1], case.ladder.bottom_up(case.batch.images)[0].mean)
+    logits = case.method.decode(case.networks, posterior.mean)
+    torch.testing.assert_close(logits, case.ladder.decoder(inferred.latents))
+
+
+def test_nothing_waits_for_the_device() -> None:
+    losses = Case(LadderVAE(), LadderVAE(), device="meta").losses()
+    for value in [*losses.players.values(), *losses.terms.values()]:
+        assert value.shape == (2,)
+        assert value.device.type == "meta"
+
+
+def test_a_ladder_needs_a_layer_and_latents_for_each() -> None:
+    with pytest.raises(
+        UnweaveError, match="layers of ladder_vae must be at least 1, which is the VAE; got 0"
+    ):
+        LadderVAE(layers=0)
+    with pytest.raises(UnweaveError, match="a ladder of 6 layers needs at least 6 latents; got 5"):
+        Case(LadderVAE(layers=6))

@@ -1,0 +1,200 @@
+"""LORD: both stages in numbers, when each counts, and who moves in which."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from training.tiny import TINY
+from unweave.data.supervision import Chosen
+from unweave.errors import UnweaveError
+from unweave.methods import LORD
+from unweave.methods.lord import CODES
+from unweave.methods.method import AUTOENCODER, Batch, Blueprint, Losses, Moment
+from unweave.methods.supply import Labels
+from unweave.nn.draws import PopulationDraws
+from unweave.nn.gaussian import Gaussian
+from unweave.nn.tables import CodeTables
+from unweave.nn.two_parts import CERTAIN_LOG_VAR, TwoPartAutoencoder
+from unweave.streams import Stream
+
+SHAPE = (1, 4, 4)
+LABELS, INDEX = torch.tensor([[[1], [0], [1]]]), torch.tensor([[2, 0, 2]])
+CLASSES, CONTENTS = [[10.0], [-1.0]], [[0.5, 1.0], [9.0, 9.0], [-0.5, 2.0]]
+FOUND = [[0.0, 0.3, -0.2], [0.5, -1.0, 0.4], [0.1, 0.2, 0.3]]  # by the encoders: class, content
+NOISE = [[0.1, -0.2], [0.3, 0.4], [-0.5, 0.6]]
+
+
+class KnownNoise:
+    def normal(self, purpose: str, rows: int, columns: int) -> Tensor:
+        assert (purpose, rows, columns) == ("noise", 3, 2)
+        return torch.tensor([NOISE])
+
+
+class Decoder(nn.Module):
+    def forward(self, codes: Tensor) -> Tensor:
+        """The same logit for all pixels: c_0 / 4 + c_1 - c_2."""
+        logits = codes[..., 0] / 4 + codes[..., 1] - codes[..., 2]
+        return logits[..., None, None, None].expand(*codes.shape[:-1], *SHAPE)
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.decoder, self.found = Decoder(), torch.tensor([FOUND])
+
+    def encode(self, _images: Tensor) -> tuple[Gaussian, Gaussian]:
+        first, second = self.found[..., :1], self.found[..., 1:]
+        return Gaussian(first, first), Gaussian(second, second)
+
+
+def tables() -> CodeTables:
+    made = CodeTables([Stream.of(0)], (2,), 3, 1, 2)
+    with torch.no_grad():
+        made.classes.rows.copy_(torch.tensor([CLASSES]))
+        made.images.rows.copy_(torch.tensor([CONTENTS]))
+    return made
+
+
+def slow_distance(logit: float, image: np.ndarray) -> float:
+    """rec / N and the pyramid's levels for an image (4, 4) of bytes and a made one of equal pixels."""
+    made, x = 1 / (1 + math.exp(-logit)), image / 255
+    rec = float(-(x * math.log(made) + (1 - x) * math.log(1 - made)).mean())
+    difference, levels = made - x, 0.0
+    while len(difference) > 1:
+        size = len(difference) // 2
+        coarse = difference.reshape(size, 2, size, 2).mean((1, 3))
+        levels += float(np.abs(difference - np.kron(coarse, np.ones((2, 2)))).mean())
+        difference = coarse
+    return rec + levels + abs(float(difference[0, 0]))
+
+
+@pytest.mark.parametrize(("step", "stage"), [(0, 1), (59, 1), (60, 2), (99, 2)])
+def test_both_stages_in_numbers(step: int, stage: int) -> None:
+    drawn = Stream.of(3).integers(3, [256] * 16).astype(np.uint8).reshape(3, 4, 4)
+    batch = Batch(
+        torch.zeros(1, 3, *SHAPE, dtype=torch.uint8),
+        labelled_images=torch.from_numpy(drawn)[None, :, None],
+        labelled_labels=LABELS,
+        labelled_index=INDEX,
+    )
+    method = LORD(content_std=0.5, content_decay=0.25, encoder_weight=3, second_stage=0.6)
+    networks = {AUTOENCODER: Model(), CODES: tables()}
+    moment = Moment(step, 60, KnownNoise(), "bernoulli", steps=100)  # type: ignore[arg-type]
+    found = method.losses(batch, networks, moment)
+
+    first = second = size = class_error = content_error = 0.0
+    for row in range(3):
+        [e], c = CLASSES[LABELS[0, row, 0]], np.array(CONTENTS[INDEX[0, row]])
+        noisy, code = c + 0.5 * np.array(NOISE[row]), FOUND[row]
+        first += slow_distance(e / 4 + noisy[0] - noisy[1], drawn[row]) / 3
+        second += slow_distance(code[0] / 4 + code[1] - code[2], drawn[row]) / 3
+        size += (c**2).sum() / 3
+        class_error += (code[0] - e) ** 2 / 3
+        content_error += ((np.array(code[1:]) - c) ** 2).mean() / 3
+    terms = {name: value.item() for name, value in found.terms.items()}
+    expected = {
+        "distance": first,
+        "content_size": size,
+        "encoded_distance": second,
+        "class_error": class_error,
+        "content_error": content_error,
+        "stage": stage,
+    }
+    assert {name: terms[name] for name in expected} == pytest.approx(expected, rel=1e-5)
+    first_loss = first + 0.25 * size
+    second_loss = second + 3 * (class_error + content_error)
+    loss = first_loss if stage == 1 else second_loss
+    assert found.players[AUTOENCODER].item() == pytest.approx(loss, rel=1e-5)
+    assert found.players[CODES].item() == pytest.approx(first_loss if stage == 1 else 0, rel=1e-5)
+
+
+class Runs:
+    """Two runs with real networks; settings may be tensors."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.method = LORD(points=6, **settings)
+        streams = [Stream.of(0), Stream.of(1)]
+        self.networks = self.method.networks(Blueprint(streams, TINY.shape, 4, label_sizes=(3,)))
+        self.draws = PopulationDraws(streams, torch.zeros((), dtype=torch.int64))
+        factors = TINY.sample_factors(8, 0).reshape(2, 4, 3)
+        images = torch.stack([torch.from_numpy(TINY.observe(run)) for run in factors])
+        self.batch = Batch(
+            images,
+            labelled_images=images,
+            labelled_labels=torch.from_numpy(factors[..., :1].copy()),
+            labelled_index=torch.tensor([[0, 1, 5, 5], [2, 3, 4, 0]]),
+        )
+
+    def losses(self, step: int) -> Losses:
+        steps = torch.tensor([10, 20])
+        moment = Moment(torch.tensor(step), 60, self.draws, "bernoulli", steps)
+        return self.method.losses(self.batch, self.networks, moment)
+
+    def moved(self, loss: Tensor) -> list[bool]:
+        """Encoder of classes, encoder of content, decoder, codes of classes, codes of images."""
+        model, codes = self.networks[AUTOENCODER], self.networks[CODES]
+        assert isinstance(model, TwoPartAutoencoder)
+        assert isinstance(codes, CodeTables)
+        parts = (model.first, model.second, model.decoder, codes.classes, codes.images)
+        gradients = [
+            torch.autograd.grad(loss, list(p.parameters()), allow_unused=True, retain_graph=True)
+            for p in parts
+        ]
+        return [any(g is not None and bool(g.abs().sum() > 0) for g in each) for each in gradients]
+
+
+def test_who_moves_in_which_stage() -> None:
+    """At step 7 the run of 10 steps is in its second stage, the run of 20 in its first."""
+    runs = Runs()
+    found = runs.losses(7)
+    assert found.terms["stage"].tolist() == [2, 1]
+    autoencoder, codes = found.players[AUTOENCODER], found.players[CODES]
+    assert runs.moved(autoencoder[0]) == [True, True, True, False, False], "codes are mere targets"
+    assert runs.moved(autoencoder[1]) == [False, False, True, True, True]
+    assert runs.moved(codes[0]) == [False] * 5
+    assert runs.moved(codes[1])[3:] == [True, True]
+
+
+def test_settings_may_differ_between_runs() -> None:
+    settings = {"content_std": [0.5, 2.0], "content_decay": [0.1, 0.2], "second_stage": [0.9, 0.1]}
+    settings["encoder_weight"] = [1.0, 3.0]
+    together = Runs(**{name: torch.tensor(value) for name, value in settings.items()}).losses(4)
+    for run in range(2):
+        alone = Runs(**{name: value[run] for name, value in settings.items()}).losses(4)
+        for name, value in together.terms.items():
+            torch.testing.assert_close(value[run], alone.terms[name][run])
+        for name, value in together.players.items():
+            torch.testing.assert_close(value[run], alone.players[name][run])
+
+
+def test_codes_are_what_the_encoders_find() -> None:
+    runs = Runs(class_latents=3)
+    found = runs.method.encode(runs.networks, runs.batch.images)
+    model = runs.networks[AUTOENCODER]
+    assert isinstance(model, TwoPartAutoencoder)
+    torch.testing.assert_close(found.mean[..., :3], model.first(runs.batch.images).mean)
+    torch.testing.assert_close(found.log_var, torch.full((2, 4, 4), CERTAIN_LOG_VAR))
+    assert runs.method.decode(runs.networks, found.mean).shape == (2, 4, *TINY.shape)
+    assert runs.method.content_dimensions(4) == 3
+
+
+def test_what_it_learns_from() -> None:
+    assert LORD(points=7, class_factors="x").supply == Labels(7, Chosen("x"))
+
+
+@pytest.mark.parametrize(
+    ("setting", "text"),
+    [
+        ({"second_stage": 0}, "second_stage of lord.*must be more than 0 and less than 1; got 0"),
+        ({"second_stage": 1.0}, "second_stage of lord.*must be more than 0 and less than 1; got 1"),
+        ({"points": 0}, "points of lord must be at least 1; got 0"),
+        ({"perceptual": "lpips"}, "perceptual of lord must be 'laplacian' or 'vgg'; got 'lpips'"),
+    ],
+)
+def test_bad_settings_are_refused(setting: dict[str, Any], text: str) -> None:
+    with pytest.raises(UnweaveError, match=text):
+        LORD(**setting)

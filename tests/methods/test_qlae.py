@@ -1,0 +1,170 @@
+"""QLAE: its objective and gradients, worked out apart from it."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from training.tiny import TINY
+from unweave.errors import UnweaveError
+from unweave.methods import QLAE
+from unweave.methods.method import AUTOENCODER, Batch, Losses, Moment
+from unweave.methods.qlae import LOG_VAR
+from unweave.nn.likelihood import reconstruction_loss
+from unweave.nn.quantised import QuantisedAutoencoder
+from unweave.spec import RunSpec
+from unweave.training.population import Population
+
+SEEDS, IMAGES, LATENTS = (0, 1), 6, 4
+
+
+class Case:
+    """Two runs with codebooks of their own, and a batch of bytes for each."""
+
+    def __init__(self, method: QLAE, device: str = "cpu") -> None:
+        specs = [RunSpec(method, data="tiny", seed=seed, latents=LATENTS) for seed in SEEDS]
+        population = Population(specs, TINY.shape, torch.device(device))
+        group = population.groups[0]
+        assert isinstance(group.method, QLAE)
+        self.method, self.networks = group.method, group.networks
+        network = self.networks[AUTOENCODER]
+        assert isinstance(network, QuantisedAutoencoder)
+        self.network = network
+        with torch.no_grad():  # so that runs and dimensions differ, and more than one value is chosen
+            network.codebook.values.add_(0.1 * population.draws.normal("values", LATENTS, 10))
+            network.encoder.heads.weight.mul_(20)
+        factors = TINY.sample_factors(len(SEEDS) * IMAGES, 3)
+        images = torch.from_numpy(TINY.observe(factors)).to(device).unflatten(0, (len(SEEDS), IMAGES))
+        self.batch = Batch(images)
+        self.moment = Moment(0, len(TINY), population.draws, "bernoulli")
+
+    def losses(self) -> Losses:
+        return self.method.losses(self.batch, self.networks, self.moment)
+
+    def gradients(self) -> dict[str, Tensor]:
+        """Of the objective for all parameters."""
+        names, parameters = zip(*self.network.named_parameters(), strict=True)
+        found = torch.autograd.grad(self.losses().players[AUTOENCODER].sum(), parameters)
+        return dict(zip(names, found, strict=True))
+
+    def z(self) -> Tensor:
+        encoded: Tensor = self.network.encoder(self.batch.images).mean
+        return encoded
+
+
+def nearest(z: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The index of the nearest value for z (B, D), values (D, V)."""
+    return np.array([[np.abs(values[d] - row[d]).argmin() for d in range(len(values))] for row in z])
+
+
+@torch.no_grad()
+def test_the_objective_is_the_papers() -> None:
+    case = Case(QLAE(lambda_quantize=0.3, lambda_commit=0.2, weight_penalty=1e-4))
+    found, z = case.losses(), case.z()
+    for run in range(2):
+        values = case.network.codebook.values[run].numpy()
+        index = nearest(z[run].numpy(), values)
+        assert len(np.unique(index)) > 2
+        quantised = np.take_along_axis(values.T, index, axis=0)
+        logits = case.network.decoder(torch.from_numpy(quantised).expand(2, -1, -1))[run]
+        rec = float(reconstruction_loss(logits, case.batch.images[run] / 255, "bernoulli"))
+        distance = float(((z[run].numpy() - quantised) ** 2).mean())
+        weights = case.network.squared_weights()[run].item()
+        assert float(found.terms["reconstruction"][run]) == pytest.approx(rec, rel=1e-5)
+        assert float(found.terms["quantisation"][run]) == pytest.approx(distance, rel=1e-5)
+        assert float(found.terms["squared_weights"][run]) == pytest.approx(weights, rel=1e-6)
+        expected = rec / (32 * 32) + 0.3 * distance + 0.2 * distance + 1e-4 / 2 * weights
+        assert float(found.players[AUTOENCODER][run]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_values_move_towards_the_codes_and_by_nothing_else() -> None:
+    """The gradient of value v_k: 2 lambda / (B D) sum over the codes that chose it of v_k - z."""
+    case = Case(QLAE(lambda_quantize=0.3, lambda_commit=0.7, weight_penalty=1.0))
+    found = case.gradients()["codebook.values"].numpy()
+    for run in range(2):
+        values = case.network.codebook.values[run].detach().numpy()
+        z = case.z()[run].detach().numpy()
+        index, expected = nearest(z, values), np.zeros_like(values)
+        for row in range(IMAGES):
+            for d in range(LATENTS):
+                expected[d, index[row, d]] += 2 * 0.3 * (values[d, index[row, d]] - z[row, d])
+        np.testing.assert_allclose(found[run], expected / (IMAGES * LATENTS), rtol=1e-4, atol=1e-7)
+
+
+def test_the_encoder_learns_straight_through_the_values() -> None:
+    """What z gets is the decoder's gradient at the values, and 2 lambda / (B D) (z - v) of the commitment."""
+    case = Case(QLAE(lambda_quantize=5.0, lambda_commit=0.7, weight_penalty=0.0))
+    found = case.gradients()
+    z = case.z()
+    values = case.network.codebook(z).detach().requires_grad_()
+    rec = case.network.decoder.reconstruction(values, case.batch.images, "bernoulli")
+    [by_decoder] = torch.autograd.grad(rec.sum() / 1024, values, retain_graph=True)
+    direction = by_decoder + 2 * 0.7 / (IMAGES * LATENTS) * (z - values).detach()
+    encoder = dict(case.network.encoder.named_parameters())
+    expected = torch.autograd.grad((z * direction).sum(), list(encoder.values()))
+    for name, gradient in zip(encoder, expected, strict=True):
+        torch.testing.assert_close(found[f"encoder.{name}"], gradient, rtol=1e-4, atol=1e-7)
+    decoder = dict(case.network.decoder.named_parameters())
+    for name, gradient in zip(
+        decoder, torch.autograd.grad(rec.sum() / 1024, list(decoder.values())), strict=True
+    ):
+        torch.testing.assert_close(found[f"decoder.{name}"], gradient, rtol=1e-4, atol=1e-7)
+
+
+def test_the_penalty_pulls_weights_of_encoder_and_decoder_alone() -> None:
+    without, with_it = (Case(QLAE(weight_penalty=penalty)) for penalty in (0.0, 0.5))
+    before, after = without.gradients(), with_it.gradients()
+    for name, parameter in without.network.named_parameters():
+        pull = 0.5 * parameter.detach() if name.endswith("weight") else torch.zeros_like(parameter)
+        torch.testing.assert_close(after[name] - before[name], pull, rtol=1e-4, atol=1e-5)
+
+
+@torch.no_grad()
+def test_codes_are_values_on_a_scale_from_minus_2_to_2() -> None:
+    case = Case(QLAE())
+    posterior = case.method.encode(case.networks, case.batch.images)
+    for run in range(2):
+        values = case.network.codebook.values[run].numpy()
+        index = nearest(case.z()[run].numpy(), values)
+        chosen = np.take_along_axis(values.T, index, axis=0)
+        expected = -2 + 4 * (chosen - values.min()) / (values.max() - values.min())
+        np.testing.assert_allclose(posterior.mean[run].numpy(), expected, atol=1e-5)
+    assert torch.equal(posterior.log_var, torch.full_like(posterior.mean, LOG_VAR))
+    assert not case.method.stochastic
+
+
+@torch.no_grad()
+def test_decoding_takes_the_nearest_values() -> None:
+    case = Case(QLAE())
+    case.network.codebook.values.copy_(torch.linspace(-0.5, 0.5, 10))
+    codes = case.method.encode(case.networks, case.batch.images).mean
+    logits = case.method.decode(case.networks, codes)
+    torch.testing.assert_close(logits, case.network.decoder(case.network.codebook(case.z())))
+    # The spread of a code does not reach another value.
+    drawn = codes + 2 * math.exp(LOG_VAR / 2)
+    torch.testing.assert_close(case.method.decode(case.networks, drawn), logits)
+
+
+def test_nothing_waits_for_the_device() -> None:
+    losses = Case(QLAE(), device="meta").losses()
+    for value in [*losses.players.values(), *losses.terms.values()]:
+        assert value.shape == (2,)
+        assert value.device.type == "meta"
+
+
+def test_a_codebook_needs_two_values() -> None:
+    with pytest.raises(UnweaveError, match=r"values_per_latent of qlae must be at least 2; got 1\. Take"):
+        QLAE(values_per_latent=1)
+
+
+def test_bf16_is_refused_because_it_loses_the_penalty() -> None:
+    spec = RunSpec(QLAE(), data="tiny", latents=LATENTS, precision="bf16")
+    population = Population([spec], TINY.shape, torch.device("cpu"))
+    network = population.groups[0].networks[AUTOENCODER]
+    assert isinstance(network, QuantisedAutoencoder)
+    with pytest.raises(
+        UnweaveError, match=r"lost in the rounding of bf16\. Train with precision tf32 or float32"
+    ):
+        network.squared_weights()

@@ -1,0 +1,144 @@
+"""The networks of InfoGAN-CR: their layers as published, and what normalisation promises."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unweave.errors import UnweaveError
+from unweave.nn.gan import REFERENCES, BatchNorm, Generator, PairJudge, ReadingDiscriminator
+from unweave.nn.layers import set_precision
+from unweave.streams import Stream
+
+RUNS = [Stream.of(seed) for seed in (0, 1)]
+SHAPE = (1, 32, 32)
+
+
+def uniform(name: str, rows: int, columns: int) -> Tensor:
+    drawn = [run.child(name).uniform(rows, columns) for run in RUNS]
+    return torch.from_numpy(2 * np.stack(drawn) - 1).float()
+
+
+def images(name: str, rows: int, channels: int = 1) -> Tensor:
+    return (uniform(name, rows, channels * 32 * 32) / 2 + 0.5).view(2, rows, channels, 32, 32)
+
+
+def count(network: nn.Module) -> int:
+    return sum(parameter[0].numel() for parameter in network.parameters())
+
+
+def test_sizes_are_those_of_the_authors_networks_on_dsprites() -> None:
+    """5 codes and 5 numbers of noise; each layer with its biases, then two numbers a feature of a norm."""
+    shape = (1, 64, 64)
+    generator = 1408 + 256 + 132096 + 2048 + 65600 + 128 + 32800 + 64 + 16416 + 64 + 513
+    features = 544 + 16416 + 32832 + 65600 + 131200
+    assert count(Generator(RUNS, shape, 10)) == generator
+    assert count(ReadingDiscriminator(RUNS, shape, 5)) == features + 129 + 16512 + 645
+    assert count(ReadingDiscriminator(RUNS, shape, 5, variance=True)) == features + 129 + 16512 + 2 * 645
+    assert count(PairJudge(RUNS, shape, 5)) == features + 512 + 645  # its first layer sees two images
+
+
+@pytest.mark.parametrize("shape", [(2, 9, 3), (2, 9, 3, 4, 5)])
+@pytest.mark.parametrize("rows", [None, 5])
+def test_batch_norm_is_torchs_for_each_run(shape: tuple[int, ...], rows: int | None) -> None:
+    norm = BatchNorm(2, 3)
+    with torch.no_grad():
+        norm.scale.copy_(torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+        norm.shift.copy_(torch.tensor([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]]))
+    x = (3 * uniform("x", 9, 3 * 20) + 1).flatten()[: torch.Size(shape).numel()].view(shape)
+    found = norm(x, rows)
+    for run in range(2):
+        seen = x[run, :rows].transpose(0, 1).flatten(1)
+        expected = F.batch_norm(
+            x[run], seen.mean(1), seen.var(1, correction=0), norm.scale[run], norm.shift[run], eps=1e-5
+        )
+        torch.testing.assert_close(found[run], expected, rtol=1e-5, atol=1e-5)
+
+
+@torch.no_grad()
+def test_an_image_alone_is_normalised_as_among_the_reference_codes() -> None:
+    generator, z = Generator(RUNS, SHAPE, 6), uniform("z", 3, 6)
+    found = generator.each_alone(z)
+    reference = generator.reference.expand(2, -1, -1)
+    torch.testing.assert_close(generator(torch.cat([reference, z], 1), REFERENCES)[:, REFERENCES:], found)
+    torch.testing.assert_close(generator.each_alone(z[:, :1]), found[:, :1], rtol=1e-4, atol=1e-4)
+    assert not torch.allclose(generator(z), found, atol=1e-2)  # three codes are another batch
+
+
+@torch.no_grad()
+def test_reference_codes_stand_for_a_batch_and_are_alike_for_all_runs() -> None:
+    generator = Generator(RUNS, SHAPE, 6)
+    assert generator.reference.shape == (REFERENCES, 6)
+    assert generator.reference.abs().max() <= 1
+    assert abs(float(generator.reference.mean())) < 0.1
+    assert torch.equal(generator.reference, Generator([Stream.of(9)], SHAPE, 6).reference)
+    assert not any("reference" in name for name in generator.state_dict())
+    z = uniform("z", 400, 6)
+    difference = (generator(z) - generator.each_alone(z)).abs().mean()
+    assert difference < 0.2 * generator(z).std()
+
+
+def weights_but(network: nn.Module, *last: str) -> list[Tensor]:
+    return [
+        parameter
+        for name, parameter in network.named_parameters()
+        if name.endswith("weight") and not name.startswith(last)
+    ]
+
+
+@torch.no_grad()
+def test_the_scale_of_normalised_weights_does_not_matter() -> None:
+    discriminator, judge = ReadingDiscriminator(RUNS, SHAPE, 3), PairJudge(RUNS, SHAPE, 3)
+    x, other = images("x", 4), images("other", 4)
+    verdict, guess = discriminator(x)
+    logits = judge(x, other)
+    for weight in weights_but(discriminator) + weights_but(judge, "logits"):
+        weight.mul_(7.0)
+    new_verdict, new_guess = discriminator(x)
+    torch.testing.assert_close(new_verdict, verdict, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(new_guess.mean, guess.mean, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(judge(x, other), logits, rtol=1e-3, atol=1e-4)
+    judge.logits.weight.mul_(7.0)
+    torch.testing.assert_close(judge(x, other), 7 * logits, rtol=1e-3, atol=1e-3)
+
+
+@torch.no_grad()
+def test_q_is_read_from_the_same_features_with_or_without_d() -> None:
+    for variance in (False, True):
+        discriminator = ReadingDiscriminator(RUNS, SHAPE, 3, variance)
+        verdict, guess = discriminator(images("x", 4))
+        read = discriminator.read(images("x", 4))
+        assert verdict.shape == (2, 4)
+        assert guess.mean.shape == guess.log_var.shape == (2, 4, 3)
+        assert torch.equal(read.mean, guess.mean)
+        assert torch.equal(read.log_var, guess.log_var)
+        assert bool((guess.log_var == 0).all()) is not variance
+
+
+@torch.no_grad()
+def test_the_judge_knows_first_from_second() -> None:
+    judge, x, other = PairJudge(RUNS, (3, 32, 32), 5), images("x", 4, 3), images("other", 4, 3)
+    assert judge(x, other).shape == (2, 4, 5)
+    assert not torch.allclose(judge(x, other), judge(other, x))
+
+
+@torch.no_grad()
+def test_what_networks_give_is_float32_in_bfloat16_too() -> None:
+    generator, z = Generator(RUNS, SHAPE, 4), uniform("z", 8, 4)
+    discriminator, judge = ReadingDiscriminator(RUNS, SHAPE, 3), PairJudge(RUNS, SHAPE, 3)
+    full = generator(z), discriminator(images("x", 8))[0], judge(images("x", 8), images("y", 8))
+    for network in (generator, discriminator, judge):
+        set_precision(network, "bf16")
+    rounded = generator(z), discriminator(images("x", 8))[0], judge(images("x", 8), images("y", 8))
+    for exact, found in zip(full, rounded, strict=True):
+        assert found.dtype == torch.float32
+        torch.testing.assert_close(found, exact, rtol=0.1, atol=0.1 * float(exact.std()) + 0.01)
+
+
+@pytest.mark.parametrize("build", [Generator, ReadingDiscriminator, PairJudge])
+def test_images_that_cannot_be_halved_four_times_are_refused(build: Callable[..., nn.Module]) -> None:
+    with pytest.raises(UnweaveError, match=r"in multiples of 16; got 40 x 28\. Resize them"):
+        build(RUNS, (1, 40, 28), 3)

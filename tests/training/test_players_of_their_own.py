@@ -1,0 +1,109 @@
+"""GANs and autoencoders with classes in training: alone and in company, stopped and resumed, read again."""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from training.tiny import TINY
+from unweave.methods import AAEClusters, AAEHeads, AAELabels, InfoGAN, InfoGANCR
+from unweave.methods.method import OwnNetworks
+from unweave.run import Run
+from unweave.spec import RunSpec
+from unweave.store import RunFolder
+from unweave.training.trainer import Plan, Stopped, train_runs
+from unweave.training.update import Update
+
+STEPS = 6
+# Three runs of each that differ in numbers; the gap of one changes on the way.
+RUNS: dict[str, list[OwnNetworks]] = {
+    "info_gan": [InfoGAN(), InfoGAN(lambda_=1.0), InfoGAN()],
+    "info_gan_cr": [
+        InfoGANCR(),
+        InfoGANCR(alpha=3.0, alpha_step=2.0, gap_start=1.9, gap_end=0.1, gap_step=4.0),
+        InfoGANCR(alpha=1.0, alpha_step=0.0),
+    ],
+    "aae_labels": [AAELabels(), AAELabels(label_weight=2.0), AAELabels()],
+    "aae_clusters": [AAEClusters(), AAEClusters(adversarial_weight=2.0), AAEClusters()],
+    "aae_heads": [AAEHeads(), AAEHeads(eta=2.0), AAEHeads()],
+}
+each_method = pytest.mark.parametrize("name", RUNS)
+
+
+def specs_of(name: str, **more: Any) -> list[RunSpec]:
+    return [
+        RunSpec(method, data="tiny", seed=seed, steps=STEPS, batch=8, latents=3, **more)
+        for seed, method in enumerate(RUNS[name])
+    ]
+
+
+def train(folder: Path, specs: list[RunSpec]) -> list[RunFolder]:
+    plan = Plan(device="cpu", log_every=2, checkpoint_every=1000)
+    return train_runs(specs, TINY, [folder / each.id for each in specs], plan)
+
+
+def largest_difference(one: RunFolder, other: RunFolder) -> float:
+    first, second = one.weights(), other.weights()
+    assert first.keys() == second.keys()
+    return max(float((first[name] - second[name]).abs().max()) for name in first)
+
+
+def stop_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Update.run
+
+    def interrupted(self: Update, steps: int, stop: Any = ()) -> int:
+        done = 0
+        while done < steps and not stop:
+            done += real(self, 1, stop)
+            if int(self.population.step) == step and isinstance(stop, list):
+                stop.append(signal.SIGTERM)
+        return done
+
+    monkeypatch.setattr(Update, "run", interrupted)
+
+
+@each_method
+def test_a_run_alone_equals_the_run_in_a_population(name: str, tmp_path: Path) -> None:
+    specs = specs_of(name)
+    together = train(tmp_path / "together", specs)
+    [alone] = train(tmp_path / "alone", [specs[1]])
+    assert largest_difference(alone, together[1]) < 1e-4
+    assert largest_difference(alone, together[0]) > 1e-3
+    for mine, theirs in zip(alone.log(), together[1].log(), strict=True):
+        assert mine == pytest.approx(theirs, rel=2e-3, abs=2e-3)
+
+
+@each_method
+def test_a_resumed_run_equals_an_uninterrupted_one(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    specs = specs_of(name)[1:]
+    whole = train(tmp_path / "whole", specs)
+    stop_at(3, monkeypatch)
+    with pytest.raises(Stopped, match="after step 3"):
+        train(tmp_path / "parts", specs)
+    monkeypatch.undo()
+    parts = train(tmp_path / "parts", specs)
+    for one, other in zip(whole, parts, strict=True):
+        assert largest_difference(one, other) == 0
+        assert one.log() == other.log()
+
+
+@each_method
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_a_trained_run_encodes_and_decodes(name: str, precision: str, tmp_path: Path) -> None:
+    [folder] = train(tmp_path, specs_of(name, precision=precision)[:1])
+    run = Run(folder, data=TINY)
+    assert run.result["outcome"] == "finished"
+    images = TINY.observe(TINY.sample_factors(7, 0))
+    codes = run.encode(images)
+    assert codes.shape == (7, 3)
+    assert np.isfinite(codes).all()
+    assert run.posterior(images).log_var.shape == (7, 3)
+    made = run.decode(codes)
+    assert made.shape == (7, 1, 32, 32)
+    assert 0 <= made.min() <= made.max() <= 1
+    np.testing.assert_allclose(run.decode(codes[2:4]), made[2:4], rtol=1e-3, atol=1e-4)
+    assert run.sample(3).shape == (3, 1, 32, 32)

@@ -1,0 +1,121 @@
+"""QLAE and the ladder VAE in training: alone, in company, after a stop; and what their runs can do."""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from training.tiny import TINY
+from unweave.methods import QLAE, VAE, LadderVAE
+from unweave.methods.method import Method
+from unweave.run import Run
+from unweave.spec import RunSpec
+from unweave.store import RunFolder
+from unweave.training.trainer import Plan, Stopped, train_runs
+from unweave.training.update import Update
+
+TRIPLES: list[list[Method]] = [
+    [QLAE(), QLAE(lambda_commit=0.1), QLAE(weight_penalty=1e-4)],
+    [LadderVAE(warm_up=10.0), LadderVAE(beta=4.0, warm_up=5.0), LadderVAE(beta=2.0, warm_up=0.0)],
+]
+both = pytest.mark.parametrize("methods", TRIPLES, ids=["qlae", "ladder_vae"])
+
+
+def spec(method: Method, seed: int = 0, steps: int = 20, **more: Any) -> RunSpec:
+    return RunSpec(method, data="tiny", seed=seed, steps=steps, batch=8, latents=5, **more)
+
+
+def train(folder: Path, specs: list[RunSpec]) -> list[RunFolder]:
+    plan = Plan(device="cpu", log_every=10, checkpoint_every=1000)
+    return train_runs(specs, TINY, [folder / each.id for each in specs], plan)
+
+
+def largest_difference(one: RunFolder, other: RunFolder) -> float:
+    first, second = one.weights(), other.weights()
+    assert first.keys() == second.keys()
+    return max(float((first[name] - second[name]).abs().max()) for name in first)
+
+
+@both
+def test_a_run_alone_equals_the_run_in_a_population(tmp_path: Path, methods: list[Method]) -> None:
+    # Few steps: a unit that is just about to switch off does so earlier or later by rounding.
+    specs = [spec(method, seed, steps=10) for seed, method in enumerate(methods)]
+    together = train(tmp_path / "together", specs)
+    for one, in_company in zip(specs, together, strict=True):
+        [alone] = train(tmp_path / "alone", [one])
+        assert largest_difference(alone, in_company) < 1e-4
+    assert largest_difference(together[0], together[1]) > 1e-2
+
+
+@both
+def test_a_resumed_run_equals_an_uninterrupted_one(
+    tmp_path: Path, methods: list[Method], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    specs = [spec(method, seed) for seed, method in enumerate(methods[:2])]
+    whole = train(tmp_path / "whole", specs)
+    real = Update.run
+
+    def interrupted(self: Update, steps: int, stop: Any = ()) -> int:
+        done = 0
+        while done < steps and not stop:
+            done += real(self, 1, stop)
+            if int(self.population.step) == 13 and isinstance(stop, list):
+                stop.append(signal.SIGTERM)
+        return done
+
+    monkeypatch.setattr(Update, "run", interrupted)
+    with pytest.raises(Stopped, match="after step 13"):
+        train(tmp_path / "parts", specs)
+    monkeypatch.undo()
+    parts = train(tmp_path / "parts", specs)
+    for one, other in zip(whole, parts, strict=True):
+        assert largest_difference(one, other) == 0
+        assert one.log() == other.log()
+
+
+@both
+def test_training_lowers_the_loss_and_runs_encode_and_decode(tmp_path: Path, methods: list[Method]) -> None:
+    [folder] = train(tmp_path, [spec(methods[0], steps=150, learning_rate=1e-3)])
+    log = folder.log()
+    assert log[-1]["reconstruction"] < log[0]["reconstruction"] - 100
+    run = Run(folder, data=TINY)
+    images = TINY.observe(TINY.sample_factors(9, 0))
+    codes = run.encode(images)
+    assert codes.shape == (9, 5)
+    assert run.decode(codes).shape == images.shape
+    assert run.sample(4).shape == (4, 1, 32, 32)
+    again = Run(RunFolder(folder.path), data=TINY)
+    assert np.array_equal(again.posterior(images).log_var, run.posterior(images).log_var)
+
+
+def test_a_ladder_of_one_layer_trains_as_a_vae(tmp_path: Path) -> None:
+    [ladder] = train(tmp_path, [spec(LadderVAE(layers=1, warm_up=0.0), seed=4)])
+    [vae] = train(tmp_path, [spec(VAE(), seed=4)])
+    same = {
+        name.removeprefix("autoencoder.").removeprefix("bottom_up."): weight
+        for name, weight in ladder.weights().items()
+    }
+    weights = vae.weights()
+    assert same.keys() == weights.keys()
+    for name, weight in weights.items():
+        torch.testing.assert_close(same[name], weight, rtol=1e-4, atol=1e-5)
+    for of_ladder, of_vae in zip(ladder.log(), vae.log(), strict=True):
+        assert {name: of_ladder[name] for name in of_vae} == pytest.approx(of_vae, rel=1e-4)
+
+
+def test_codes_of_a_qlae_are_few_values_of_each_dimension(tmp_path: Path) -> None:
+    [folder] = train(tmp_path, [spec(QLAE(values_per_latent=3), steps=100, learning_rate=1e-3)])
+    codes = Run(folder, data=TINY).encode(TINY.observe(TINY.factors_at(np.arange(len(TINY)))))
+    assert folder.weights()["autoencoder.codebook.values"].shape == (5, 3)
+    assert all(len(np.unique(code)) <= 3 for code in codes.T)
+    assert len(np.unique(codes, axis=0)) > 3
+    assert np.abs(codes).max() <= 2
+
+
+def test_a_penalty_keeps_weights_small(tmp_path: Path) -> None:
+    specs = [spec(QLAE(weight_penalty=penalty), steps=60, learning_rate=1e-3) for penalty in (0.0, 1e-4)]
+    free, bound = (folder.log()[-1]["squared_weights"] for folder in train(tmp_path, specs))
+    assert bound < 0.9 * free

@@ -1,0 +1,157 @@
+"""Methods that learn from some labels: alone, in company, after a stop, with batches from anywhere."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from training.test_trainer import largest_difference
+from training.tiny import TINY
+from unweave.methods import (
+    M1,
+    M2,
+    S2DIPVAE1,
+    FStatistic,
+    GeneralizedM2,
+    S2BetaTCVAE,
+    S2BetaVAE,
+)
+from unweave.methods.method import Method, Moment, OwnNetworks
+from unweave.run import Run
+from unweave.spec import RunSpec
+from unweave.store import RunFolder
+from unweave.training.batches import HostBatches, ResidentBatches
+from unweave.training.population import Population, shared_by
+from unweave.training.trainer import Plan, Stopped, train_runs
+from unweave.training.update import Update
+
+CPU = torch.device("cpu")
+TRIPLES: dict[str, list[Method]] = {
+    "s2": [
+        S2BetaVAE(gamma_sup=4.0, labels=20),
+        S2BetaTCVAE(labels=20, supervised_loss="embed", annealing="anneal", annealing_steps=5.0),
+        S2DIPVAE1(labels=20, supervised_loss="l2"),
+    ],
+    "m1": [M1(labels=20), S2BetaVAE(supervised_loss="cov", labels=20), M1(labels=20)],
+    "m2": [M2(), M2(alpha=2.0), M2(alpha=0.5)],
+    "generalized_m2": [
+        GeneralizedM2(samples=2),
+        GeneralizedM2(samples=2, gamma=2.0),
+        GeneralizedM2(samples=2, temperature=1.0),
+    ],
+    "f_statistic": [FStatistic(), FStatistic(), FStatistic()],
+}
+each_method = pytest.mark.parametrize("methods", TRIPLES.values(), ids=TRIPLES)
+
+
+def spec(method: Method, seed: int = 0, steps: int = 10, **more: Any) -> RunSpec:
+    return RunSpec(method, data="tiny", seed=seed, steps=steps, batch=8, latents=4, **more)
+
+
+def train(folder: Path, specs: list[RunSpec]) -> list[RunFolder]:
+    plan = Plan(device="cpu", log_every=5, checkpoint_every=1000)
+    return train_runs(specs, TINY, [folder / each.id for each in specs], plan)
+
+
+@each_method
+def test_a_run_alone_equals_the_run_in_a_population(tmp_path: Path, methods: list[Method]) -> None:
+    specs = [spec(method, seed, steps=6 + 2 * seed) for seed, method in enumerate(methods)]
+    assert len({shared_by(each) for each in specs}) == 1
+    together = train(tmp_path / "together", specs)
+    for one, in_company in zip(specs, together, strict=True):
+        [alone] = train(tmp_path / "alone", [one])
+        # Of equal codes the F statistic is that of their rounding, whose sign decides a step of 1e-4.
+        assert largest_difference(alone, in_company) < (1e-3 if isinstance(one.method, FStatistic) else 1e-4)
+
+
+@each_method
+def test_a_resumed_run_equals_an_uninterrupted_one(
+    tmp_path: Path, methods: list[Method], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    specs = [spec(method, seed) for seed, method in enumerate(methods[:2])]
+    whole = train(tmp_path / "whole", specs)
+    real = Update.run
+
+    def interrupted(self: Update, steps: int, stop: Any = ()) -> int:
+        done = 0
+        while done < steps and not stop:
+            done += real(self, 1, stop)
+            if int(self.population.step) == 7 and isinstance(stop, list):
+                stop.append(signal.SIGTERM)
+        return done
+
+    monkeypatch.setattr(Update, "run", interrupted)
+    with pytest.raises(Stopped, match="after step 7"):
+        train(tmp_path / "parts", specs)
+    monkeypatch.undo()
+    parts = train(tmp_path / "parts", specs)
+    for one, other in zip(whole, parts, strict=True):
+        assert largest_difference(one, other) == 0
+        assert one.log() == other.log()
+
+
+@each_method
+def test_a_trained_run_encodes_and_decodes(tmp_path: Path, methods: list[Method]) -> None:
+    [folder] = train(tmp_path, [spec(methods[0], steps=2)])
+    run = Run(folder, data=TINY)
+    images = TINY.observe(TINY.sample_factors(6, 0))
+    codes = run.encode(images)
+    assert codes.shape == (6, 4)
+    assert np.isfinite(run.posterior(images).log_var.numpy()).all()
+    assert run.decode(codes).shape == (6, *TINY.shape)
+    assert run.sample(3).shape == (3, *TINY.shape)
+
+
+@each_method
+def test_batches_from_a_table_train_the_same(methods: list[Method]) -> None:
+    """On a GPU batches are drawn there; the same, on a CPU."""
+    found = []
+    for source in (HostBatches(TINY, CPU), ResidentBatches(TINY, CPU, None)):
+        one = spec(methods[0])
+        population = Population([one], TINY.shape, CPU, source.label_sizes(one.method.supply))
+        update = Update(population, source, len(TINY))
+        update.run(2)
+        found.append({name: term.item() for name, term in update.take_terms()[0].items()})
+    assert found[0] == pytest.approx(found[1], rel=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize("name", ["m2", "generalized_m2", "f_statistic"])
+def test_nothing_waits_for_the_device(name: str, precision: Any) -> None:
+    """On the meta device there are no values: whatever depends on one would fail there."""
+    one = spec(TRIPLES[name][0], precision=precision)
+    sizes = HostBatches(TINY, CPU).label_sizes(one.method.supply)
+    specs = [one, replace(one, seed=1)]
+    on_cpu, runs = (Population(specs, TINY.shape, torch.device(name), sizes) for name in ("cpu", "meta"))
+    batch = HostBatches(TINY, CPU).draw(on_cpu.draws, 0, "batch", 4, on_cpu.supply)
+    meta = replace(batch, **{n: t.to("meta") for n, t in vars(batch).items() if t is not None})
+    method = runs.groups[0].method
+    assert isinstance(method, OwnNetworks)
+    moment = Moment(runs.step, 60, runs.draws, "bernoulli", runs.steps)
+    losses = method.losses(meta, runs.groups[0].networks, moment)
+    for value in [*losses.players.values(), *losses.terms.values()]:
+        assert value.device.type == "meta"
+        assert value.shape == (2,)
+        assert value.dtype == torch.float32
+
+
+def test_labels_teach_the_first_dimensions_of_the_code(tmp_path: Path) -> None:
+    """With enough weight each of them follows its factor, and the same method without labels does not."""
+    few = {"batch": 16, "learning_rate": 1e-3}
+    taught, alone = (
+        RunSpec(S2BetaVAE(beta=1.0, gamma_sup=gamma), "tiny", steps=120, latents=4, **few)  # type: ignore[arg-type]
+        for gamma in (10.0, 0.0)
+    )
+    factors = TINY.sample_factors(200, 1)
+    own = []
+    for folder in train(tmp_path, [taught, alone]):
+        codes = Run(folder, data=TINY).encode(TINY.observe(factors))
+        own.append(min(np.corrcoef(codes[:, j], factors[:, j])[0, 1] for j in range(3)))
+    assert own[0] > 0.8
+    assert own[1] < 0.5

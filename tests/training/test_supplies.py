@@ -1,0 +1,206 @@
+"""Batches of pairs, groups, sequences and labelled images: those of unweave.data.supervision, anywhere."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from training.test_batches import DEVICE, SEEDS, SPRITES, TRUTHS, draws
+from unweave.data import Card, Factor, GroundTruth, from_arrays
+from unweave.data.grid import Factors, Images, Kind
+from unweave.data.supervision import Binned, Noisy, Permuted, groups, labelled, pairs, sequences
+from unweave.errors import UnweaveError
+from unweave.methods.supply import Groups, Labels, Pairs, Sequences, Supply
+from unweave.methods.supply import Images as SingleImages
+from unweave.streams import Stream
+from unweave.training.batches import HostBatches, ResidentBatches
+from unweave.training.factors import device_factors, host_factors
+
+# Shown are the factors that these ground truths still have: not x, shape and scale where they are hidden.
+SUPPLIES: dict[str, Supply] = {
+    "images": SingleImages(),
+    "one changed": Pairs(1),
+    "pairs, random": Pairs("random"),
+    "pairs, published, told": Pairs("published", labels=True),
+    "groups of two": Groups(2, 1),
+    "groups of three, told": Groups(3, ("y",), labels=True),
+    "groups of the first": Groups(4, 1, chosen="first"),
+    "groups told what they share": Groups(2, ("y",), labels="shared"),
+    "alone": Groups(1, ()),
+    "sequences": Sequences(5, ("y",)),
+    "quick sequences": Sequences(3, 1, step=2),
+    "labels": Labels(7),
+    "noisy labels": Labels(30, Noisy(0.5)),
+}
+SHOWN = ("sprites", "colour", "scream", "noise", "hidden", "hidden, then noise")
+
+
+def expected_factors(truth: GroundTruth, stream: Stream, size: int, supply: Supply) -> Factors:
+    """The factors of a batch in the order of its images, written out once more."""
+    if isinstance(supply, Pairs):
+        drawn = pairs(truth, size, stream, supply.changed)
+        return np.concatenate([[one, two] for one, two in zip(drawn.first, drawn.second, strict=True)])
+    if isinstance(supply, Groups):
+        shared = [truth.factors[0].name] if supply.chosen == "first" else supply.shared
+        return np.concatenate(list(groups(truth, size, supply.together, shared, stream).factors))
+    if isinstance(supply, Sequences):
+        held = [truth.factors[0].name] if supply.content == 1 else supply.content
+        assert not isinstance(held, int)
+        return np.concatenate(list(sequences(truth, size, supply.together, held, stream, supply.step)))
+    return truth.sample_factors(size, stream)
+
+
+@pytest.mark.parametrize("supply", SUPPLIES.values(), ids=list(SUPPLIES))
+@pytest.mark.parametrize("name", ["sprites", "hidden, then noise"])
+def test_the_host_draws_what_the_supervision_draws(name: str, supply: Supply) -> None:
+    truth, size, step = TRUTHS[name], 6, 12
+    batch = HostBatches(truth, DEVICE).draw(draws(step), step, "batch", size, supply)
+    for run, seed in enumerate(SEEDS):
+        stream = Stream.of(seed).child("batch").at(step)
+        factors = expected_factors(truth, stream, size, supply)
+        assert len(factors) == size * supply.together
+        np.testing.assert_array_equal(batch.images[run].cpu().numpy(), truth.observe(factors, stream))
+        if isinstance(supply, Labels):
+            chosen = stream.child("labelled")
+            points = labelled(truth, supply.points, Stream.of(seed).child("labelled points"), supply.labeller)
+            index = chosen.integers(size, [supply.points])[:, 0]
+            images = truth.observe(points.factors[index], chosen)
+            assert batch.labelled_index is not None
+            assert batch.labelled_labels is not None
+            assert batch.labelled_images is not None
+            np.testing.assert_array_equal(batch.labelled_index[run].cpu().numpy(), index)
+            np.testing.assert_array_equal(batch.labelled_labels[run].cpu().numpy(), points.labels[index])
+            np.testing.assert_array_equal(batch.labelled_images[run].cpu().numpy(), images)
+        if isinstance(supply, Pairs | Groups) and supply.labels:
+            assert batch.labels is not None
+            known = factors if supply.labels is True else factors[:, [truth.position("y")]]
+            np.testing.assert_array_equal(batch.labels[run].cpu().numpy(), known)
+        else:
+            assert batch.labels is None
+
+
+@pytest.mark.parametrize("supply", SUPPLIES.values(), ids=list(SUPPLIES))
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_device_draws_what_the_host_draws(name: str, supply: Supply) -> None:
+    truth = TRUTHS[name]
+    resident, host = ResidentBatches(truth, DEVICE, None), HostBatches(truth, DEVICE)
+    assert resident.on_device(supply)
+    assert not host.on_device(supply)
+    assert resident.label_sizes(supply) == host.label_sizes(supply)
+    for step, purpose, size in ((0, "batch", 1), (299_999, "other batch", 9)):
+        one = resident.draw(draws(step), step, purpose, size, supply)
+        other = host.draw(draws(step), step, purpose, size, supply)
+        for each in fields(one):
+            mine, theirs = getattr(one, each.name), getattr(other, each.name)
+            assert (mine is None) == (theirs is None), each.name
+            if mine is not None:
+                assert mine.dtype == theirs.dtype
+                assert torch.equal(mine, theirs), each.name
+        assert one.images.permute(0, 1, 3, 4, 2).is_contiguous(), "channels-last"
+
+
+@pytest.mark.parametrize("supply", SUPPLIES.values(), ids=list(SUPPLIES))
+def test_a_part_of_a_population_draws_its_own(supply: Supply) -> None:
+    source = ResidentBatches(TRUTHS["colour"], DEVICE, None)
+    whole = source.draw(draws(7), 7, "batch", 5, supply)
+    part = source.draw(draws(7).of_runs(1, 3), 7, "batch", 5, supply)
+    for mine, theirs in zip(part.tensors(), whole.tensors(), strict=True):
+        assert torch.equal(mine, theirs[1:])
+
+
+KINDS: tuple[Kind, ...] = ("categorical", "ordinal", "circular")
+
+
+@st.composite
+def truths(draw: st.DrawFn) -> GroundTruth:
+    """Some factors of all kinds and sizes; images are never asked for."""
+    several = st.lists(st.integers(1, 5), min_size=2, max_size=5)
+    sizes = draw(several.filter(lambda sizes: sum(size > 1 for size in sizes) > 1))
+    kinds = [draw(st.sampled_from(KINDS)) for _ in sizes]
+    kinds[sizes.index(max(sizes))] = "ordinal"  # something can move
+    factors = tuple(
+        Factor(f"f{i}", size, kind) for i, (size, kind) in enumerate(zip(sizes, kinds, strict=True))
+    )
+
+    def render(wanted: Factors, _stream: Stream) -> Images:
+        raise AssertionError(wanted)
+
+    return GroundTruth("made up", factors, (1, 4, 4), render, Card("t", "none", ""), "made up")
+
+
+@given(
+    truths(),
+    st.sampled_from(
+        [
+            Pairs(1),
+            Pairs(2),
+            Pairs("random"),
+            Pairs("published"),
+            Groups(3, 1),
+            Groups(2, 2),
+            Groups(3, 2, chosen="first"),
+            Sequences(1, ()),
+            Sequences(9, ()),
+            Sequences(6, (), step=3),
+            SingleImages(),
+        ]
+    ),
+    st.integers(1, 40),
+    st.integers(0, 300_000),
+)
+@settings(deadline=None, max_examples=80)
+def test_factors_on_a_device_are_those_of_the_host(
+    truth: GroundTruth, supply: Supply, size: int, step: int
+) -> None:
+    population = draws(step)
+    found = device_factors(truth, supply, DEVICE)(population, ("batch",), size).cpu().numpy()
+    for run, seed in enumerate(SEEDS):
+        stream = Stream.of(seed).child("batch").at(step)
+        np.testing.assert_array_equal(found[run], host_factors(truth, size, stream, supply))
+
+
+@pytest.mark.parametrize("changed", [1, 3, "random", "published"])
+def test_a_pair_on_a_device_always_differs(changed: int | str) -> None:
+    draw = device_factors(SPRITES, Pairs(changed), DEVICE)  # type: ignore[arg-type]
+    first, second = draw(draws(3), ("batch",), 3_000).unflatten(1, (-1, 2)).unbind(2)
+    differ = (first != second).sum(-1)
+    assert set(differ.unique().tolist()) == ({changed} if isinstance(changed, int) else {1, 2, 3, 4})
+
+
+@pytest.mark.parametrize(
+    ("supply", "text"),
+    [
+        (Pairs(6), "so 1 to 5 factors can change; got changed=6"),
+        (Groups(2, 6), "can share 0 to 5 of them; got shared=6"),
+        (Groups(2, 6, chosen="first"), "has 5 factors, of which a group cannot share 6"),
+        (Groups(2, ("weight",)), 'has no factor "weight"'),
+        (Sequences(3, ("scale", "orientation", "x", "y")), "nothing of dsprites can move"),
+        (Sequences(0, ()), "the length of a sequence must be a whole number >= 1; got 0"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_everywhere(supply: Supply, text: str) -> None:
+    for source in (ResidentBatches(SPRITES, DEVICE, None), HostBatches(SPRITES, DEVICE)):
+        with pytest.raises(UnweaveError, match=text):
+            source.draw(draws(0), 0, "batch", 4, supply)
+
+
+def test_labels_of_all_labellers_have_their_sizes() -> None:
+    for labeller, sizes in ((Permuted(), SPRITES.sizes), (Binned(2), (2, 2, 2, 2, 2))):
+        supply = Labels(5, labeller)
+        source = ResidentBatches(SPRITES, DEVICE, None)
+        assert source.label_sizes(supply) == sizes
+        found = source.draw(draws(1), 1, "batch", 50, supply).labelled_labels
+        assert found is not None
+        assert found.shape == (3, 50, 5)
+        assert (found.cpu() < torch.tensor(sizes)).all()
+
+
+def test_a_collection_gives_single_images_only() -> None:
+    collection = from_arrays(Stream.of(0).bytes(20, 3 * 16).reshape(20, 4, 4, 3))
+    with pytest.raises(UnweaveError, match="from which no pairs can be drawn"):
+        HostBatches(collection, DEVICE).draw(draws(0), 0, "batch", 4, Pairs())

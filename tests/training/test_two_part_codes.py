@@ -1,0 +1,145 @@
+"""Adversarial split, LORD and DrNet in training: alone, in company, after a stop; what their runs can do."""
+
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from training.tiny import TINY
+from unweave.methods import LORD, AdversarialSplit, DrNet
+from unweave.methods.method import Method, Moment, OwnNetworks
+from unweave.run import Run
+from unweave.spec import RunSpec
+from unweave.store import RunFolder
+from unweave.training.batches import HostBatches, ResidentBatches
+from unweave.training.population import Population
+from unweave.training.trainer import Plan, Stopped, train_runs
+from unweave.training.update import Update
+
+TRIPLES: list[list[Method]] = [
+    [
+        AdversarialSplit(),
+        AdversarialSplit(swap_weight=2.0, beta=4.0),
+        AdversarialSplit(adversarial_weight=50.0),
+    ],
+    [
+        LORD(points=20),
+        LORD(points=20, content_std=0.1, encoder_weight=50.0),
+        LORD(points=20, second_stage=0.3),
+    ],
+    [DrNet(), DrNet(alpha=10.0), DrNet(beta=5.0)],
+]
+each_method = pytest.mark.parametrize("methods", TRIPLES, ids=["adversarial_split", "lord", "drnet"])
+CPU = torch.device("cpu")
+
+
+def spec(method: Method, seed: int = 0, steps: int = 10, **more: Any) -> RunSpec:
+    return RunSpec(method, data="tiny", seed=seed, steps=steps, batch=4, latents=5, **more)
+
+
+def train(folder: Path, specs: list[RunSpec]) -> list[RunFolder]:
+    plan = Plan(device="cpu", log_every=5, checkpoint_every=1000)
+    return train_runs(specs, TINY, [folder / each.id for each in specs], plan)
+
+
+def largest_difference(one: RunFolder, other: RunFolder) -> float:
+    first, second = one.weights(), other.weights()
+    assert first.keys() == second.keys()
+    return max(float((first[name] - second[name]).abs().max()) for name in first)
+
+
+@each_method
+def test_a_run_alone_equals_the_run_in_a_population(tmp_path: Path, methods: list[Method]) -> None:
+    specs = [spec(method, seed, steps=8 + 2 * seed) for seed, method in enumerate(methods)]
+    together = train(tmp_path / "together", specs)
+    for one, in_company in zip(specs, together, strict=True):
+        [alone] = train(tmp_path / "alone", [one])
+        assert largest_difference(alone, in_company) < 1e-4
+    assert largest_difference(together[0], together[1]) > 1e-2
+
+
+@each_method
+def test_a_resumed_run_equals_an_uninterrupted_one(
+    tmp_path: Path, methods: list[Method], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    specs = [spec(method, seed) for seed, method in enumerate(methods[:2])]
+    whole = train(tmp_path / "whole", specs)
+    real = Update.run
+
+    def interrupted(self: Update, steps: int, stop: Any = ()) -> int:
+        done = 0
+        while done < steps and not stop:
+            done += real(self, 1, stop)
+            if int(self.population.step) == 7 and isinstance(stop, list):
+                stop.append(signal.SIGTERM)
+        return done
+
+    monkeypatch.setattr(Update, "run", interrupted)
+    with pytest.raises(Stopped, match="after step 7"):
+        train(tmp_path / "parts", specs)
+    monkeypatch.undo()
+    parts = train(tmp_path / "parts", specs)
+    for one, other in zip(whole, parts, strict=True):
+        assert largest_difference(one, other) == 0
+        assert one.log() == other.log()
+
+
+@each_method
+def test_a_trained_run_encodes_decodes_and_swaps(tmp_path: Path, methods: list[Method]) -> None:
+    [folder] = train(tmp_path, [spec(methods[0], steps=3)])
+    run = Run(folder, data=TINY)
+    images = TINY.observe(TINY.sample_factors(6, 0))
+    codes = run.encode(images)
+    assert codes.shape == (6, 5)
+    assert run.decode(codes).shape == (6, *TINY.shape)
+    content = run.spec.method.content_dimensions(run.spec.latents)
+    assert content == 2
+    swapped = np.concatenate([codes[::-1, :content], codes[:, content:]], axis=1)
+    assert not np.allclose(run.decode(swapped), run.decode(codes))
+    drawn = run.posterior(images).sample(torch.ones(6, 5))
+    assert (np.abs(drawn.numpy() - codes)[:, :content] < 0.011).all(), "the first part is not drawn"
+
+
+@each_method
+def test_batches_from_a_table_train_the_same(methods: list[Method]) -> None:
+    """On a GPU batches are drawn there; the same, on a CPU."""
+    found = []
+    for source in (HostBatches(TINY, CPU), ResidentBatches(TINY, CPU, None)):
+        one = spec(methods[0])
+        population = Population([one], TINY.shape, CPU, source.label_sizes(one.method.supply))
+        update = Update(population, source, len(TINY))
+        update.run(2)
+        found.append({name: term.item() for name, term in update.take_terms()[0].items()})
+    assert found[0] == pytest.approx(found[1], rel=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@each_method
+def test_nothing_waits_for_the_device(methods: list[Method], precision: Any) -> None:
+    """On the meta device there are no values: whatever depends on one would fail there."""
+    one = spec(methods[0], precision=precision)
+    sizes = HostBatches(TINY, CPU).label_sizes(one.method.supply)
+    specs = [one, replace(one, seed=1)]
+    on_cpu, runs = (Population(specs, TINY.shape, torch.device(name), sizes) for name in ("cpu", "meta"))
+    batch = HostBatches(TINY, CPU).draw(on_cpu.draws, 0, "batch", 4, on_cpu.supply)
+    meta = replace(batch, **{n: t.to("meta") for n, t in vars(batch).items() if t is not None})
+    method = runs.groups[0].method
+    assert isinstance(method, OwnNetworks)
+    moment = Moment(runs.step, 60, runs.draws, "bernoulli", runs.steps)
+    losses = method.losses(meta, runs.groups[0].networks, moment)
+    for value in [*losses.players.values(), *losses.terms.values()]:
+        assert value.device.type == "meta"
+        assert value.shape == (2,)
+        assert value.dtype == torch.float32
+
+
+def test_the_second_stage_of_lord_begins_half_way(tmp_path: Path) -> None:
+    method = LORD(points=20)
+    [folder] = train(tmp_path, [spec(method, steps=20)])
+    assert [line["stage"] for line in folder.log()] == [1, 1, 2, 2]
+    codes = {name for name in folder.weights() if name.startswith("codes.")}
+    assert codes == {"codes.classes.rows", "codes.images.rows"}
