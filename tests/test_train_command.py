@@ -18,7 +18,7 @@ from PIL import Image
 
 import unweave
 from unweave.errors import UnweaveError
-from unweave.methods import VAE, BetaTCVAE, BetaVAE, FactorVAE
+from unweave.methods import QLAE, VAE, BetaTCVAE, BetaVAE, FactorVAE
 from unweave.run import folder_name
 from unweave.spec import RunSpec
 from unweave.train_command import Options, _tensorboard, specs_of, train_app
@@ -298,3 +298,5 @@ def test_precision_goes_by_the_device(kind: str, precision: str, monkeypatch: py
     assert spec.precision == precision
     [spec] = specs_of(BetaVAE, {}, Options(precision="tf32"))
     assert spec.precision == "tf32"
+    [spec] = specs_of(QLAE, {}, Options())
+    assert spec.precision == ("tf32" if kind == "cuda" else "float32")

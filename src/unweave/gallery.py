@@ -74,11 +74,11 @@ def swap_sheet(run: Run, images: Images) -> Image:
     content = run.spec.method.content_dimensions(run.spec.latents)
     chosen = images[: CONTENTS + SHOWN - 1]
     codes, styles = run.encode(chosen), chosen[CONTENTS:]
-    rows = [("style of", np.concatenate([np.full_like(images[:1], 255), styles]))]
+    rows = [("style of these", np.concatenate([np.full_like(images[:1], 255), styles]))]
     for image, code in zip(chosen[:CONTENTS], codes[:CONTENTS], strict=True):
         swapped = codes[CONTENTS:].copy()
         swapped[:, :content] = code[:content]
-        rows.append(("content of", np.concatenate([image[None], to_bytes(run.decode(swapped))])))
+        rows.append(("content of the first", np.concatenate([image[None], to_bytes(run.decode(swapped))])))
     title = f"{run.spec.method.name} on {run.spec.data}: content is z0 to z{content - 1}, style the rest"
     return labelled_sheet(title, rows)
 

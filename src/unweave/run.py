@@ -236,7 +236,7 @@ def train(
     for name in settings:
         if name not in known:
             raise UnweaveError(f'a run has no setting "{name}". {did_you_mean(name, known)}')
-    settings.setdefault("precision", default_precision(device))
+    settings.setdefault("precision", default_precision(device, method))
     spec = RunSpec(method=method, data=source.name, **settings)
     [folder] = train_runs([spec], source, [Path(out).expanduser() / folder_name(spec)], Plan(device), tell)
     return Run(folder, data=source)

@@ -67,6 +67,11 @@ class RunSpec:
         _one_of("likelihood", self.likelihood, LIKELIHOODS)
         _one_of("schedule", self.schedule, SCHEDULES)
         _one_of("precision", self.precision, PRECISIONS)
+        if self.precision == "bf16" and self.method.exact_weights:
+            raise UnweaveError(
+                f"{self.method.name} has a loss of its weights, which does not bear their rounding to bf16. "
+                "Use precision tf32 or float32."
+            )
 
     @property
     def id(self) -> str:

@@ -162,7 +162,7 @@ def specs_of(kind: type[Method], settings: dict[str, Any], options: Options) -> 
     for f in dataclasses.fields(RunSpec):
         if f.name not in ("method", "seed") and getattr(options, f.name) is not None:
             shared[f.name] = getattr(options, f.name)
-    shared.setdefault("precision", default_precision(options.device))
+    shared.setdefault("precision", default_precision(options.device, kind()))
     seeds = [options.seed or 0] if options.seeds is None else whole_numbers(options.seeds)
     swept: dict[str, list[float]] = {}
     for text in options.sweep:

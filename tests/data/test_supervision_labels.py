@@ -13,6 +13,7 @@ from scipy.stats import chisquare
 from unweave.data.grid import Card, Factor, GroundTruth
 from unweave.data.supervision import (
     Binned,
+    Chosen,
     Labelled,
     Labeller,
     Noisy,
@@ -117,6 +118,27 @@ def test_partial_observes_a_random_subset_that_belongs_to_the_seed() -> None:
     assert chisquare(list(subsets.values())).pvalue > 1e-3
 
 
+def test_partial_with_a_seed_of_its_own_observes_the_same_factors_in_all_sets() -> None:
+    sets = [labelled(grid(DSPRITES), 5, seed, Partial(2, seed=3)) for seed in range(8)]
+    assert len({points.observed for points in sets}) == 1
+    others = {labelled(grid(DSPRITES), 5, 0, Partial(2, seed=seed)).observed for seed in range(20)}
+    assert len(others) > 4
+    for points in sets:
+        assert np.array_equal(points.labels, points.factors[:, points.observed])
+
+
+@pytest.mark.parametrize(
+    ("factors", "observed"),
+    [("first", (0,)), ("all", (0, 1, 2)), ("b", (1,)), ("c, a", (2, 0))],
+)
+def test_chosen_labels_the_named_factors_in_their_order(factors: str, observed: tuple[int, ...]) -> None:
+    points = labelled(grid((3, 5, 4)), 30, 0, Chosen(factors))
+    assert points.observed == observed
+    assert np.array_equal(points.labels, points.factors[:, observed])
+    assert points.sizes == tuple((3, 5, 4)[column] for column in observed)
+    assert points.names == tuple("abc"[column] for column in observed)
+
+
 @pytest.mark.parametrize(
     ("n", "share", "train"), [(10, 0.95, 10), (10, 0.5, 5), (100, 0.07, 7), (3, 0, 0), (3, 1, 3)]
 )
@@ -149,6 +171,8 @@ def test_rows_depend_on_the_seed_and_their_number_alone(labeller: Labeller) -> N
     ("call", "text"),
     [
         (lambda t: labelled(t, -1, 0), "number of labelled points must be a whole number >= 0; got -1"),
+        (lambda t: labelled(t, 1, 0, Chosen("aa")), r'toy has no factor "aa"\. Did you mean'),
+        (lambda t: labelled(t, 1, 0, Chosen("a,b,a")), 'each factor can be named once; got "a,b,a"'),
         (lambda _: Binned(0), "bins must be a whole number >= 1; got 0"),
         (lambda _: Noisy(1.5), r"probability must lie in \[0, 1\]; got 1.5"),
         (lambda _: Partial(0), "observed must be a whole number >= 1"),

@@ -122,7 +122,7 @@ class Runs:
         )
         return cls(mean, log_var, draws, SmallDiscriminator(seeds, draws.like))
 
-    def forward(self, method: Autoencoder) -> Pass:
+    def forward(self, method: Autoencoder, networks: dict[str, nn.Module] | None = None) -> Pass:
         posterior = method.merged(Gaussian(self.mean, self.log_var), self.labels(method))
         noise = self.draws.normal("noise", BATCH, LATENTS)
         sample = posterior.sample(noise * float(method.stochastic))
@@ -134,13 +134,17 @@ class Runs:
             step=self.step,
             data_size=1000,
             draws=self.draws,
-            networks={player.name: self.network(player) for player in method.players},
+            networks=self.networks(method) if networks is None else networks,
             other_sample=other if method.other_batch else None,
             labelled=self.labelled() if isinstance(method.supply, Labels) else None,
         )
 
+    def networks(self, method: Autoencoder) -> dict[str, nn.Module]:
+        """Those of the players besides the autoencoder."""
+        return {player.name: self.network(player) for player in method.players}
+
     def network(self, player: Player) -> nn.Module:
-        """Of a player besides the autoencoder: a small discriminator for the usual one, others as they are."""
+        """Of a player besides the autoencoder: a small one for the discriminator, others as they are."""
         if player.name == DISCRIMINATOR:
             return self.discriminator
         if player.name not in self.others:
@@ -159,8 +163,8 @@ class Runs:
             return None
         return (self.draws.normal("labels", BATCH, 2) > 0).long()
 
-    def losses(self, method: Autoencoder) -> Losses:
-        return method.loss(self.forward(method))
+    def losses(self, method: Autoencoder, networks: dict[str, nn.Module] | None = None) -> Losses:
+        return method.loss(self.forward(method, networks))
 
 
 def variants() -> Iterator[Autoencoder]:
@@ -382,8 +386,10 @@ def test_a_loss_is_one_graph_for_the_compiler(method: Autoencoder) -> None:
     torch.compiler.reset()  # else all methods count as versions of one function, of which few are allowed
     runs = Runs.of(0, 1)
 
+    networks = runs.networks(method)  # they are made before, as in the trainer
+
     def players(mean: Tensor, log_var: Tensor) -> dict[str, Tensor]:
-        return dict(dataclasses.replace(runs, mean=mean, log_var=log_var).losses(method).players)
+        return dict(dataclasses.replace(runs, mean=mean, log_var=log_var).losses(method, networks).players)
 
     expected = players(runs.mean, runs.log_var)
     compiled = torch.compile(players, fullgraph=True, backend="aot_eager")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from unweave.errors import UnweaveError
-from unweave.nn.layers import Layer, num_runs, select_runs, set_precision
+from unweave.nn.layers import PRECISIONS, Layer, Precision, num_runs, select_runs, set_precision
 from unweave.nn.networks import ARCHITECTURES, Decoder, Discriminator, Encoder
 from unweave.streams import Stream
 
@@ -263,3 +263,15 @@ def test_inputs_of_another_shape_are_refused() -> None:
         UnweaveError, match=r"decoder takes tensors of shape \(2, batch, 2\); got \(1, 5, 2\)"
     ):
         decoder(torch.zeros(1, 5, 2))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_what_networks_give_is_float32(precision: Precision) -> None:
+    streams, codes = [Stream.of(0), Stream.of(1)], torch.zeros(2, 3, 4)
+    encoder, decoder = (kind(streams, (1, 32, 32), 4) for kind in (Encoder, Decoder))
+    discriminator = Discriminator(streams, 4, width=8, depth=2)
+    for network in (encoder, decoder, discriminator):
+        set_precision(network, precision)
+    posterior = encoder(torch.zeros(2, 3, 1, 32, 32))
+    given = (posterior.mean, posterior.log_var, decoder(codes), discriminator(codes))
+    assert {tensor.dtype for tensor in given} == {torch.float32}

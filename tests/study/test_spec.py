@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from study.tiny import tiny_spec
 from unweave.errors import UnweaveError
-from unweave.methods import BetaVAE
+from unweave.methods import BetaVAE, settings_of
 from unweave.spec import RunSpec
 from unweave.study import PRESETS, StudyFolder, StudySpec, preset_named, read_study
 from unweave.study.planner import make_units, plan_of
@@ -50,6 +50,17 @@ def test_the_weakly_supervised_study() -> None:
     assert {run.method.name for run in small.runs if run.method.supply.together == 1} == {"beta_vae"}
     units = make_units(small.runs, largest=60)
     assert [len(unit.runs) for unit in units] == [60, 60, 30], "without labels, with labels, single images"
+
+
+def test_the_study_of_few_labels() -> None:
+    small, full = preset_named("locatello2020_few_labels"), preset_named("locatello2020_few_labels_full")
+    assert (len(small.runs), len(full.runs)) == (144, 14_400)
+    assert set(small.runs) < set(full.runs)
+    kinds = {run.method.name for run in full.runs}
+    assert kinds == {"s2_beta_vae", "s2_factor_vae", "s2_dip_vae_i", "s2_beta_tcvae"}
+    assert {settings_of(run.method)["labels"] for run in small.runs} == {100, 1000}
+    assert len({settings_of(run.method)["labeller"] for run in full.runs}) == 5
+    assert {run.steps for run in small.runs if run.method.name == "s2_factor_vae"} == {150_000}
 
 
 @pytest.mark.parametrize("name", PRESETS)

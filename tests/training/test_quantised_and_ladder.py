@@ -107,11 +107,11 @@ def test_a_ladder_of_one_layer_trains_as_a_vae(tmp_path: Path) -> None:
 
 
 def test_codes_of_a_qlae_are_few_values_of_each_dimension(tmp_path: Path) -> None:
-    [folder] = train(tmp_path, [spec(QLAE(values_per_latent=3), steps=100, learning_rate=1e-3)])
+    [folder] = train(tmp_path, [spec(QLAE(), steps=200, learning_rate=1e-3)])
     codes = Run(folder, data=TINY).encode(TINY.observe(TINY.factors_at(np.arange(len(TINY)))))
-    assert folder.weights()["autoencoder.codebook.values"].shape == (5, 3)
-    assert all(len(np.unique(code)) <= 3 for code in codes.T)
-    assert len(np.unique(codes, axis=0)) > 3
+    assert folder.weights()["autoencoder.codebook.values"].shape == (5, 10)
+    assert all(1 < len(np.unique(code)) <= 10 for code in codes.T)
+    assert len(np.unique(codes, axis=0)) > 10
     assert np.abs(codes).max() <= 2
 
 

@@ -113,6 +113,23 @@ def test_a_part_of_a_population_draws_its_own(supply: Supply) -> None:
         assert torch.equal(mine, theirs[1:])
 
 
+@pytest.mark.skipif(DEVICE.type != "cuda", reason="there is no GPU here to record a graph on")
+@pytest.mark.parametrize("supply", SUPPLIES.values(), ids=list(SUPPLIES))
+def test_batches_can_be_part_of_a_cuda_graph(supply: Supply) -> None:
+    truth, population = TRUTHS["hidden, then noise"], draws(0)
+    source, host = ResidentBatches(truth, DEVICE, None), HostBatches(truth, DEVICE)
+    source.draw(population, 0, "batch", 6, supply)  # what has to be sent to the device is sent now
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        batch = source.draw(population, 0, "batch", 6, supply)
+        population.step += 1
+    for step in range(3):
+        graph.replay()
+        expected = host.draw(population, step, "batch", 6, supply)
+        for mine, theirs in zip(batch.tensors(), expected.tensors(), strict=True):
+            assert torch.equal(mine, theirs)
+
+
 KINDS: tuple[Kind, ...] = ("categorical", "ordinal", "circular")
 
 

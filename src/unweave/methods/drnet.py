@@ -46,7 +46,7 @@ class DrNet(OwnNetworks):
 
     What moves is the data's to say: categorical factors stay in a sequence, and those of `content_factors`,
     the first so many or names with commas between them. Every other factor moves at a speed of at most
-    `speed` values a frame. `frames` are in a sequence, and all of them are learned from; [1] took two of 12.
+    `speed` values a frame. All `frames` of a sequence are learned from; the authors take two of 12.
 
     Differs from [1]: frame u may come before t; codes are neither normalised over the batch nor bounded;
     there are no skip connections, as a code must say all; all players move at once. `gaussian` likelihood is

@@ -104,7 +104,7 @@ class InfoGANCR(OwnNetworks):
     generator makes that easy. alpha weighs from step `alpha_step` on; before, H learns and nobody listens.
     The gap is `gap_start` before step `gap_step` and `gap_end` from then on: a wide gap is an easy task.
 
-    The defaults are those of the authors' runs on dSprites. alpha = 0 is InfoGAN.
+    The defaults are those of the authors' runs on dSprites, where the gap is 0. alpha = 0 is InfoGAN.
 
     Differs from [2] as InfoGAN does, and: H is not started anew when alpha or the gap change.
     """

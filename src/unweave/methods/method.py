@@ -196,6 +196,11 @@ class Method(ABC):
         """Whether z is drawn from q(z|x), or is its mean."""
         return True
 
+    @property
+    def exact_weights(self) -> bool:
+        """Whether its loss looks at weights themselves, whose rounding to bfloat16 it does not bear."""
+        return False
+
     def content_dimensions(self, latents: int) -> int:  # noqa: ARG002
         """How many dimensions, the first ones, are content, and the rest style; 0 where there is no split."""
         return 0

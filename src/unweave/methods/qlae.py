@@ -81,6 +81,11 @@ class QLAE(OwnNetworks):
         """z is a value of the codebook."""
         return False
 
+    @property
+    def exact_weights(self) -> bool:
+        """The penalty's gradient is lost in the rounding of bfloat16."""
+        return True
+
     def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
         """The objective of [1]."""
         parts = _parts(networks)

@@ -1,6 +1,6 @@
 """The networks of InfoGAN-CR [1]: a generator, a discriminator that also reads codes, and a judge of pairs.
 
-They are those of the authors' code for dSprites, for images of any size that can be halved four times.
+They are those of the authors' code for 64 x 64 images, for any size that can be halved four times.
 
 [1] Lin, Thekumparampil, Fanti, Oh: InfoGAN-CR and ModelCentrality: self-supervised model training and
 selection for disentangling GANs, ICML 2020.

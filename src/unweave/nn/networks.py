@@ -167,8 +167,7 @@ class Discriminator(nn.Module):
     def forward(self, z: Tensor) -> Tensor:
         """Logits (P, B, 2)."""
         _check_input(self, z, (self.latents,))
-        logits: Tensor = self.logits(self.dense(z))
-        return logits.to(self.logits.weight.dtype)
+        return _full(self.logits(self.dense(z)))
 
 
 def _dense(

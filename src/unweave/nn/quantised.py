@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from unweave.errors import UnweaveError
 from unweave.nn.layers import Layer
 from unweave.nn.networks import Decoder, Encoder
 from unweave.streams import Stream
@@ -57,9 +56,5 @@ class QuantisedAutoencoder(nn.Module):
     def squared_weights(self) -> Tensor:
         """(P,): the sum of all squared weights of encoder and decoder, without biases and codebook."""
         layers = [part for part in self.modules() if isinstance(part, Layer)]
-        if any(layer.weight.dtype == torch.bfloat16 for layer in layers):
-            raise UnweaveError(
-                "a penalty of weights is lost in the rounding of bf16. Train with precision tf32 or float32."
-            )
         squares = [layer.weight.square() for layer in layers]
         return torch.stack([square.sum(dim=tuple(range(1, square.ndim))) for square in squares]).sum(dim=0)

@@ -29,11 +29,22 @@ DATA = [
     "cars3d",
     "shapes3d",
 ]
-# The settings of Locatello et al. (2020): what the released code calls GVAE and ML-VAE is told which factors of
-# a pair have changed.
+# The settings of Locatello et al. (2020), whose GVAE and ML-VAE are told which factors of a pair have
+# changed.
 BETAS = [1, 2, 4, 6, 8, 16]
 ON_PAIRS = ["ada_gvae", "ada_ml_vae", "gvae_labels", "ml_vae_labels"]
 WEAK_DATA = ["dsprites", "smallnorb", "cars3d", "shapes3d", "mpi3d_toy"]
+# The methods, labels and data sets of Locatello et al. (2020), Disentangling factors of variation using few
+# labels. The values are ours; FactorVAE makes half of the updates here too.
+FEW_LABELS: list[dict[str, Any]] = [
+    {"name": "s2_beta_vae", "beta": [1, 2, 4, 6, 8, 16]},
+    {"name": "s2_factor_vae", "gamma": [10, 20, 30, 40, 50, 100], "steps": 150_000},
+    {"name": "s2_dip_vae_i", "lambda_od": [1, 2, 5, 10, 20, 50]},
+    {"name": "s2_beta_tcvae", "beta": [1, 2, 4, 6, 8, 10]},
+]
+FEW_LABELS_DATA = ["dsprites", "smallnorb", "cars3d", "shapes3d"]
+LABELLED = {"gamma_sup": [1, 4, 16], "labels": [100, 1000]}
+LABELLERS = ["perfect", "binned", "noisy", "permuted", "partial"]
 SHARED: dict[str, Any] = {"steps": 300_000, "architecture": "released", "precision": "bf16"}
 
 
@@ -64,6 +75,22 @@ def locatello2020_weak_full() -> StudySpec:
     return StudySpec("locatello2020_weak_full", runs)
 
 
+def locatello2020_few_labels() -> StudySpec:
+    """144 models on dSprites: four methods with 100 and 1,000 labels, 3 strengths, 3 weights, 2 seeds."""
+    methods = [
+        {name: value[::2] if isinstance(value, list) else value for name, value in method.items()} | LABELLED
+        for method in FEW_LABELS
+    ]
+    return StudySpec("locatello2020_few_labels", grid(methods, data="dsprites", seed="0-1", **SHARED))
+
+
+def locatello2020_few_labels_full() -> StudySpec:
+    """The same on 4 data sets with 6 strengths, 5 labellers and 5 seeds: 14,400."""
+    methods = [method | LABELLED | {"labeller": LABELLERS} for method in FEW_LABELS]
+    runs = grid(methods, data=FEW_LABELS_DATA, seed="0-4", **SHARED)
+    return StudySpec("locatello2020_few_labels_full", runs)
+
+
 def hartmann2021() -> StudySpec:
     """The 10,800 models that Hartmann compared: the same without Shapes3D."""
     return StudySpec("hartmann2021", grid(METHODS, data=DATA[:-1], seed="0-49", **SHARED))
@@ -83,6 +110,8 @@ PRESETS: dict[str, Callable[[], StudySpec]] = {
     "locatello2019_mini": locatello2019_mini,
     "locatello2020_weak": locatello2020_weak,
     "locatello2020_weak_full": locatello2020_weak_full,
+    "locatello2020_few_labels": locatello2020_few_labels,
+    "locatello2020_few_labels_full": locatello2020_few_labels_full,
     "hartmann2021": hartmann2021,
     "smoke": smoke,
 }

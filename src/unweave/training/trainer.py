@@ -25,6 +25,7 @@ from torch import Tensor
 from unweave import __version__
 from unweave.data.grid import GroundTruth
 from unweave.errors import UnweaveError
+from unweave.methods import Method
 from unweave.nn.layers import Precision
 from unweave.spec import RunSpec
 from unweave.store import RunFolder
@@ -117,9 +118,11 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
-def default_precision(device: str) -> Precision:
+def default_precision(device: str, method: Method) -> Precision:
     """The fastest arithmetic whose models cannot be told from those of float32: see docs/training.md."""
-    return "bf16" if pick_device(device).type == "cuda" else "float32"
+    if pick_device(device).type != "cuda":
+        return "float32"
+    return "tf32" if method.exact_weights else "bf16"
 
 
 def _populations(
