@@ -18,7 +18,7 @@ from PIL import Image
 
 import unweave
 from unweave.errors import UnweaveError
-from unweave.methods import QLAE, VAE, BetaTCVAE, BetaVAE, FactorVAE
+from unweave.methods import QLAE, VAE, BetaTCVAE, BetaVAE, FactorVAE, InfoVAE
 from unweave.run import folder_name
 from unweave.spec import RunSpec
 from unweave.train_command import Options, _tensorboard, specs_of, train_app
@@ -143,6 +143,13 @@ def test_presets_and_options_give_specs() -> None:
     assert (own.steps, own.learning_rate, own.data) == (7, 1e-3, "rooms")
 
 
+def test_counts_and_choices_can_be_swept() -> None:
+    specs = specs_of(QLAE, {}, Options(sweep=["values_per_latent=5,10"], precision="float32"))
+    assert [spec.method for spec in specs] == [QLAE(values_per_latent=5), QLAE(values_per_latent=10)]
+    specs = specs_of(InfoVAE, {}, Options(sweep=["divergence=mmd, stein"]))
+    assert [spec.method for spec in specs] == [InfoVAE(divergence="mmd"), InfoVAE(divergence="stein")]
+
+
 def test_sweeps_and_seeds_are_a_grid_without_repeats() -> None:
     specs = specs_of(
         BetaTCVAE, {"estimator": "stratified"}, options(sweep=["beta=1,2,2.0", "alpha=0,1"], seeds="0-1,4,1")
@@ -176,7 +183,7 @@ def test_sweeps_and_seeds_are_a_grid_without_repeats() -> None:
         (
             FactorVAE,
             {"sweep": ["second-batch=1"]},
-            "second_batch of factor_vae must be True or False; got 1.0.",
+            "second_batch of factor_vae must be True or False; got 1.",
         ),
     ],
 )

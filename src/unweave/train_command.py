@@ -69,7 +69,7 @@ class Options:
     seeds: str | None = None
     """Several runs, which train together: 0-7, or 1,3,5."""
     sweep: list[str] = dataclasses.field(default_factory=list)
-    """Several values of a setting, as in beta=1,2,4; may be given more than once."""
+    """Several values of a setting, as in beta=1,2,4 or divergence=mmd,stein; may be given more than once."""
     steps: int | None = None
     """Updates of the networks. Default: 300,000 (study; factor_vae 150,000), 3,000 (quick)."""
     batch: int | None = None
@@ -164,9 +164,9 @@ def specs_of(kind: type[Method], settings: dict[str, Any], options: Options) -> 
             shared[f.name] = getattr(options, f.name)
     shared.setdefault("precision", default_precision(options.device, kind()))
     seeds = [options.seed or 0] if options.seeds is None else whole_numbers(options.seeds)
-    swept: dict[str, list[float]] = {}
+    swept: dict[str, list[Any]] = {}
     for text in options.sweep:
-        name, values = _sweep(text)
+        name, values = _sweep(kind, text)
         if name in swept:
             raise UnweaveError(f"--sweep {name} was given twice. Give all values at once: {name}=1,2,4.")
         swept[name] = values
@@ -178,12 +178,21 @@ def specs_of(kind: type[Method], settings: dict[str, Any], options: Options) -> 
     return list(dict.fromkeys(specs))
 
 
-def _sweep(text: str) -> tuple[str, list[float]]:
+def _sweep(kind: type[Method], text: str) -> tuple[str, list[Any]]:
+    """A setting and its values: numbers, and words where the setting is a choice."""
     name, _, values = text.partition("=")
+    name = name.strip().replace("-", "_")
+    whole = name not in numeric_settings(kind)  # a number that is no weight is a count
     try:
-        return name.strip().replace("-", "_"), [float(value) for value in values.split(",")]
+        found = [float(value) for value in values.split(",")]
     except ValueError:
-        raise UnweaveError(f'a sweep is a setting and its values, as in beta=1,2,4; got "{text}".') from None
+        words = [value.strip() for value in values.split(",")]
+        if not whole or not all(words):
+            raise UnweaveError(
+                f'a sweep is a setting and its values, as in beta=1,2,4; got "{text}".'
+            ) from None
+        return name, words
+    return name, [int(value) if whole and value.is_integer() else value for value in found]
 
 
 def _train(specs: Sequence[RunSpec], options: Options) -> None:

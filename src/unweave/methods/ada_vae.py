@@ -1,4 +1,4 @@
-"""Ada-GVAE, Ada-ML-VAE and their kin [1]: two images share the dimensions in which they hardly differ.
+"""Ada-GVAE and its kin [1]: two images share the dimensions in which they hardly differ.
 
 [1] Locatello, Poole, Rätsch, Schölkopf, Bachem, Tschannen: Weakly-supervised disentanglement without
 compromises, ICML 2020.
