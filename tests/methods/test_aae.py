@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from methods.no_draws import NoDraws
 from unweave.methods import AAE
 from unweave.methods.aae import DISCRIMINATOR, Posterior
 from unweave.methods.method import AUTOENCODER, Adam, Blueprint, Pass
@@ -17,15 +18,12 @@ CODES = torch.tensor([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]], dtype=torch.float6
 PRIOR = torch.tensor([[0.1, -0.2], [0.3, 0.4], [-1.0, 2.0]], dtype=torch.float64)
 
 
-class Prior:
+class Prior(NoDraws):
     """Draws from the prior that are known; nothing else may be drawn."""
 
     def normal(self, purpose: str, rows: int, columns: int) -> Tensor:
         assert (purpose, rows, columns) == ("prior", 3, 2)
         return PRIOR
-
-    def permutations(self, _purpose: str, _rows: int, _length: int) -> Tensor:
-        raise AssertionError("the loss draws from the prior only")
 
 
 class Recorder(nn.Module):

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from methods.no_draws import NoDraws
 from unweave.errors import UnweaveError
 from unweave.methods import FactorVAE
 from unweave.methods.factor_vae import DISCRIMINATOR, shuffle
@@ -13,16 +14,13 @@ from unweave.nn.gaussian import Gaussian
 from unweave.streams import Stream
 
 
-class Orders:
+class Orders(NoDraws):
     """Draws with known permutations, (latents, batch) or (P, latents, batch)."""
 
     def __init__(self, orders: Any) -> None:
         self.orders = torch.tensor(orders)
 
-    def normal(self, _purpose: str, _rows: int, _columns: int) -> Tensor:
-        raise AssertionError("the loss draws permutations only")
-
-    def permutations(self, _purpose: str, rows: int, length: int) -> Tensor:
+    def permutations(self, purpose: str, rows: int, length: int) -> Tensor:  # noqa: ARG002
         assert self.orders.shape[-2:] == (rows, length)
         return self.orders
 

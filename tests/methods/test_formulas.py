@@ -13,20 +13,21 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from methods.no_draws import NoDraws
 from unweave.methods import DIPVAE1, DIPVAE2, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE, Method
 from unweave.methods.factor_vae import DISCRIMINATOR
-from unweave.methods.method import AUTOENCODER, Pass
+from unweave.methods.method import AUTOENCODER, Autoencoder, Pass
 from unweave.nn.gaussian import Estimator, Gaussian, decomposition
 from unweave.streams import Stream
 
 
-class Identity:
+class Identity(NoDraws):
     """Draws that leave everything in its place."""
 
-    def normal(self, _purpose: str, rows: int, columns: int) -> Tensor:
+    def normal(self, purpose: str, rows: int, columns: int) -> Tensor:  # noqa: ARG002
         return torch.zeros(rows, columns)
 
-    def permutations(self, _purpose: str, rows: int, length: int) -> Tensor:
+    def permutations(self, purpose: str, rows: int, length: int) -> Tensor:  # noqa: ARG002
         return torch.arange(length).expand(rows, length)
 
 
@@ -42,7 +43,7 @@ def some_forward() -> Pass:
     return forward(posterior, posterior.sample(noise))
 
 
-def autoencoder_loss(method: Method, given: Pass) -> float:
+def autoencoder_loss(method: Autoencoder, given: Pass) -> float:
     return method.loss(given).players[AUTOENCODER].item()
 
 
@@ -93,7 +94,7 @@ DIP: list[tuple[Method, list[list[float]], float, float]] = [
 
 @pytest.mark.parametrize(("method", "points", "off_diagonal", "diagonal"), DIP)
 def test_dip_against_covariances_worked_out_by_hand(
-    method: Method, points: list[list[float]], off_diagonal: float, diagonal: float
+    method: Autoencoder, points: list[list[float]], off_diagonal: float, diagonal: float
 ) -> None:
     mean = torch.tensor(points, dtype=torch.float64) + 7  # a shift changes no covariance
     log_var = torch.tensor([0.25, 0.25, 1.0, 1.0], dtype=torch.float64).log()[:, None].expand(4, 2)
@@ -118,7 +119,7 @@ class Published:
         posterior = Gaussian(self.inputs["z_mean"], self.inputs["z_logvar"])
         return forward(posterior, self.inputs["z"], step, data_size)
 
-    def regulariser(self, method: Method) -> float:
+    def regulariser(self, method: Autoencoder) -> float:
         return autoencoder_loss(method, self.forward()) - 50
 
 

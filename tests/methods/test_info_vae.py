@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from methods.no_draws import NoDraws
 from unweave.methods import VAE, InfoVAE
 from unweave.methods.info_vae import DISCRIMINATOR, Divergence
 from unweave.methods.method import AUTOENCODER, Blueprint, Losses, Pass
@@ -19,7 +20,7 @@ DIVERGENCES: tuple[Divergence, ...] = get_args(Divergence)
 every_divergence = pytest.mark.parametrize("divergence", DIVERGENCES)
 
 
-class Prior:
+class Prior(NoDraws):
     """Draws from the prior that are known; nothing else may be drawn."""
 
     def __init__(self, numbers: Tensor) -> None:
@@ -29,9 +30,6 @@ class Prior:
         assert purpose == "prior"
         assert self.numbers.shape[-2:] == (rows, columns)
         return self.numbers
-
-    def permutations(self, _purpose: str, _rows: int, _length: int) -> Tensor:
-        raise AssertionError("the loss draws from the prior only")
 
 
 class Recorder(nn.Module):

@@ -1,4 +1,4 @@
-"""Adversarial autoencoders with classes [1]: learned from a few labels, from none, or as heads of clusters.
+"""Adversarial autoencoders with classes [1]: from a few labels, from none, or as heads of clusters.
 
 [1] Makhzani, Shlens, Jaitly, Goodfellow, Frey: Adversarial autoencoders, 2015.
 """
