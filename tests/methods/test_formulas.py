@@ -143,7 +143,7 @@ PUBLISHED: list[tuple[Method, str]] = [
 @pytest.mark.parametrize(
     ("method", "name"), PUBLISHED, ids=lambda value: value if isinstance(value, str) else ""
 )
-def test_published_regularisers(published: Published, method: Method, name: str) -> None:
+def test_published_regularisers(published: Published, method: Autoencoder, name: str) -> None:
     assert published.regulariser(method) == pytest.approx(published.results[name], rel=1e-5)
 
 

@@ -171,7 +171,7 @@ class Method(ABC):
     strength: ClassVar[str | None] = None  # the setting that studies vary
 
     def __post_init__(self) -> None:
-        kinds = get_type_hints(type(self))
+        kinds = _hints(type(self))
         for each in fields(self):
             value = getattr(self, each.name)
             fits, expected = _fits(value, kinds[each.name])
@@ -282,8 +282,13 @@ def numeric_settings(method: Method | type[Method]) -> tuple[str, ...]:
 
 
 @cache  # a study asks for thousands of runs
+def _hints(kind: type[Method]) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+@cache
 def _numeric_fields(kind: type[Method]) -> tuple[str, ...]:
-    kinds = get_type_hints(kind)
+    kinds = _hints(kind)
     return tuple(each.name for each in fields(kind) if kinds[each.name] == Setting)
 
 
