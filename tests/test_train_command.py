@@ -21,7 +21,7 @@ from unweave.errors import UnweaveError
 from unweave.methods import QLAE, VAE, BetaTCVAE, BetaVAE, FactorVAE, InfoVAE
 from unweave.run import folder_name
 from unweave.spec import RunSpec
-from unweave.train_command import Options, _tensorboard, specs_of, train_app
+from unweave.train_command import Options, _mean_terms, _tensorboard, specs_of, train_app
 from unweave.training.trainer import Report
 
 QUICK = ["--steps", "4", "--batch", "4", "--device", "cpu", "--no-scores"]
@@ -307,3 +307,13 @@ def test_precision_goes_by_the_device(kind: str, precision: str, monkeypatch: py
     assert spec.precision == "tf32"
     [spec] = specs_of(QLAE, {}, Options())
     assert spec.precision == ("tf32" if kind == "cuda" else "float32")
+
+
+def test_losses_that_are_told() -> None:
+    usual = {"reconstruction": 3.0, "kl": 1.0, "elbo": -4.0}
+    others = {"generator": 2.0, "discriminator": 0.5, "information": 1.0, "code_error": 0.1}
+    report = Report(1, 2, ("a", "b"), (usual, usual | {"kl": 2.0}), 0.0)
+    assert _mean_terms(report) == "reconstruction 3, kl 1.5"
+    assert (
+        _mean_terms(Report(1, 2, ("a",), (others,), 0.0)) == "generator 2, discriminator 0.5, information 1"
+    )

@@ -314,11 +314,11 @@ def _teller(stack: ExitStack) -> Tell:
 
 
 def _mean_terms(report: Report) -> str:
-    """Losses of the first run, or the means over all."""
-    shown = ("reconstruction", "kl", "total_correlation")
+    """Losses of the first run, or the means over all: the usual ones, or the first three that it has."""
+    known = dict.fromkeys(name for terms in report.terms for name in terms)
+    usual = [name for name in ("reconstruction", "kl", "total_correlation") if name in known]
     parts = []
-    for name in shown:
+    for name in usual or list(known)[:3]:
         values = [terms[name] for terms in report.terms if name in terms]
-        if values:
-            parts.append(f"{name} {sum(values) / len(values):.4g}")
+        parts.append(f"{name} {sum(values) / len(values):.4g}")
     return ", ".join(parts)
