@@ -6,6 +6,7 @@ compromises, ICML 2020.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -39,7 +40,59 @@ CITATION = """@inproceedings{locatello2020weakly,
 
 
 @dataclass(frozen=True)
-class AdaGVAE(Autoencoder):
+class _PairVAE(Autoencoder):
+    """rec + beta KL, mean over both images of a pair, whose posteriors share dimensions by a rule."""
+
+    beta: Setting = 1.0
+    changed: int | Literal["random", "published"] = "random"
+
+    strength: ClassVar[str | None] = "beta"
+    citation: ClassVar[str] = CITATION
+
+    @staticmethod
+    @abstractmethod
+    def rule(posterior: Gaussian) -> Gaussian:
+        """What two images say together: (..., 2, D) -> (..., 1, D)."""
+
+    def loss(self, forward: Pass) -> Losses:
+        """The objective of [1], negated."""
+        loss = forward.reconstruction + self.beta * forward.kl
+        shared = shared_dimensions(forward.posterior, 2)
+        return Losses({AUTOENCODER: loss}, elbo_terms(forward) | {"shared_dimensions": shared})
+
+
+@dataclass(frozen=True)
+class _Adaptive(_PairVAE):
+    """Those that find out themselves which dimensions to share."""
+
+    k_known: bool = False
+
+    @property
+    def supply(self) -> Pairs:
+        """Pairs that differ in a few factors."""
+        return Pairs(self.changed, labels=self.k_known)
+
+    def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:
+        """Each pair shares the dimensions in which it differs least."""
+        return _adapted(posterior, labels, self.rule)
+
+
+@dataclass(frozen=True)
+class _Told(_PairVAE):
+    """Those that are told which factors have changed."""
+
+    @property
+    def supply(self) -> Pairs:
+        """Pairs of which it is known in which factors they differ."""
+        return Pairs(self.changed, labels=True)
+
+    def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:
+        """Each pair shares the dimensions of the factors that have not changed."""
+        return _told(posterior, labels, self.rule)
+
+
+@dataclass(frozen=True)
+class AdaGVAE(_Adaptive):
     """rec + beta KL, mean over both images of a pair, whose posteriors share dimensions; [1], section 4.
 
     With delta_d = KL(q(z_d|x_1) || q(z_d|x_2)), the dimensions in which delta_d < (max delta + min delta) / 2
@@ -53,59 +106,31 @@ class AdaGVAE(Autoencoder):
     Differs from disentanglement_lib: a pair always differs; k_known is not there.
     """
 
-    beta: Setting = 1.0
-    changed: int | Literal["random", "published"] = "random"
-    k_known: bool = False
-
     name: ClassVar[str] = "ada_gvae"
-    strength: ClassVar[str | None] = "beta"
-    citation: ClassVar[str] = CITATION
 
-    @property
-    def supply(self) -> Pairs:
-        """Pairs that differ in a few factors."""
-        return Pairs(self.changed, labels=self.k_known)
-
-    def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:
-        """Each pair shares the dimensions in which it differs least."""
-        return _adapted(posterior, labels, average)
-
-    def loss(self, forward: Pass) -> Losses:
-        """The objective of [1], negated."""
-        return _losses(forward, self.beta)
+    @staticmethod
+    def rule(posterior: Gaussian) -> Gaussian:
+        """The average."""
+        return average(posterior)
 
 
 @dataclass(frozen=True)
-class AdaMLVAE(Autoencoder):
+class AdaMLVAE(_Adaptive):
     """The objective of `AdaGVAE`, where the posterior that two images share is the product of their own; [1].
 
     Differs from disentanglement_lib, whose shared variance is twice that of the product.
     """
 
-    beta: Setting = 1.0
-    changed: int | Literal["random", "published"] = "random"
-    k_known: bool = False
-
     name: ClassVar[str] = "ada_ml_vae"
-    strength: ClassVar[str | None] = "beta"
-    citation: ClassVar[str] = CITATION
 
-    @property
-    def supply(self) -> Pairs:
-        """Pairs that differ in a few factors."""
-        return Pairs(self.changed, labels=self.k_known)
-
-    def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:
-        """Each pair shares the dimensions in which it differs least."""
-        return _adapted(posterior, labels, product)
-
-    def loss(self, forward: Pass) -> Losses:
-        """The objective of [1], negated."""
-        return _losses(forward, self.beta)
+    @staticmethod
+    def rule(posterior: Gaussian) -> Gaussian:
+        """The product."""
+        return product(posterior)
 
 
 @dataclass(frozen=True)
-class GVAELabels(Autoencoder):
+class GVAELabels(_Told):
     """The objective of `AdaGVAE`, told which factors have changed: what [1] compares with as GVAE.
 
     Dimension j is for factor j: it has a posterior for each image where factor j has changed. All other
@@ -114,50 +139,24 @@ class GVAELabels(Autoencoder):
     Differs from disentanglement_lib, which tells one of the factors that have changed, the last one drawn.
     """
 
-    beta: Setting = 1.0
-    changed: int | Literal["random", "published"] = "random"
-
     name: ClassVar[str] = "gvae_labels"
-    strength: ClassVar[str | None] = "beta"
-    citation: ClassVar[str] = CITATION
 
-    @property
-    def supply(self) -> Pairs:
-        """Pairs of which it is known in which factors they differ."""
-        return Pairs(self.changed, labels=True)
-
-    def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:
-        """Each pair shares the dimensions of the factors that have not changed."""
-        return _told(posterior, labels, average)
-
-    def loss(self, forward: Pass) -> Losses:
-        """The objective of [1], negated."""
-        return _losses(forward, self.beta)
+    @staticmethod
+    def rule(posterior: Gaussian) -> Gaussian:
+        """The average."""
+        return average(posterior)
 
 
 @dataclass(frozen=True)
-class MLVAELabels(Autoencoder):
+class MLVAELabels(_Told):
     """The objective of `GVAELabels`, where what two images share is the product of their posteriors."""
 
-    beta: Setting = 1.0
-    changed: int | Literal["random", "published"] = "random"
-
     name: ClassVar[str] = "ml_vae_labels"
-    strength: ClassVar[str | None] = "beta"
-    citation: ClassVar[str] = CITATION
 
-    @property
-    def supply(self) -> Pairs:
-        """Pairs of which it is known in which factors they differ."""
-        return Pairs(self.changed, labels=True)
-
-    def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:
-        """Each pair shares the dimensions of the factors that have not changed."""
-        return _told(posterior, labels, product)
-
-    def loss(self, forward: Pass) -> Losses:
-        """The objective of [1], negated."""
-        return _losses(forward, self.beta)
+    @staticmethod
+    def rule(posterior: Gaussian) -> Gaussian:
+        """The product."""
+        return product(posterior)
 
 
 def _adapted(posterior: Gaussian, labels: Tensor | None, rule: Rule) -> Gaussian:
@@ -192,9 +191,3 @@ def _changed(labels: Tensor) -> Tensor:
     """(..., n, 1, k): which factors of each pair differ, of labels (..., 2 n, k)."""
     values: Tensor = labels.unflatten(-2, (-1, 2))
     return values[..., :1, :].ne(values[..., 1:, :])
-
-
-def _losses(forward: Pass, beta: Setting) -> Losses:
-    loss = forward.reconstruction + beta * forward.kl
-    shared = shared_dimensions(forward.posterior, 2)
-    return Losses({AUTOENCODER: loss}, elbo_terms(forward) | {"shared_dimensions": shared})

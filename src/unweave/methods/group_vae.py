@@ -8,6 +8,7 @@ IJCAI 2019.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -21,7 +22,58 @@ from unweave.nn.sharing import average, group_kl, in_a_row, in_groups, product, 
 
 
 @dataclass(frozen=True)
-class MLVAE(Autoencoder):
+class _GroupVAE(Autoencoder):
+    """What both have in common: all but the posterior of a group's content."""
+
+    beta: Setting = 1.0
+    content: int | Literal["half"] = "half"
+    group_size: int = 2
+    shared: int | str = 1
+
+    strength: ClassVar[str | None] = "beta"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.group_size < 1:
+            raise UnweaveError(
+                f"group_size of {self.name} must be a whole number >= 1; got {self.group_size}. "
+                "The default is 2."
+            )
+
+    @staticmethod
+    @abstractmethod
+    def rule(posterior: Gaussian) -> Gaussian:
+        """What the m images of a group say together: (..., m, D) -> (..., 1, D)."""
+
+    @property
+    def supply(self) -> Groups:
+        """Groups of images with the same content."""
+        return Groups(self.group_size, factors_in(self.shared), chosen="first")
+
+    def content_dimensions(self, latents: int) -> int:
+        """The first half, unless `content` says how many."""
+        return self.content if isinstance(self.content, int) else latents // 2
+
+    def group_posterior(self, posterior: Gaussian) -> Gaussian:
+        """Posteriors (..., m, D) of the m images of a group, of any size, once they share their content."""
+        return share_content(posterior, self.content_dimensions(posterior.mean.shape[-1]), self.rule)
+
+    def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:  # noqa: ARG002
+        """In each group of the batch."""
+        return in_a_row(self.group_posterior(in_groups(posterior, self.group_size)))
+
+    def loss(self, forward: Pass) -> Losses:
+        """The objective of [1], negated."""
+        content = self.content_dimensions(forward.posterior.mean.shape[-1])
+        content_kl, style_kl = group_kl(forward.posterior, content, self.group_size)
+        rec, kl = forward.reconstruction, content_kl + style_kl
+        terms = {"reconstruction": rec, "kl": kl, "elbo": -(rec + kl)}
+        each = {"content_kl": content_kl, "style_kl": style_kl}
+        return Losses({AUTOENCODER: rec + self.beta * kl}, terms | each)
+
+
+@dataclass(frozen=True)
+class MLVAE(_GroupVAE):
     """1/m (sum_i rec_i + beta (sum_i KL_style_i + KL_content)) of a group of m images; [1], equation 5.
 
     The first `content` dimensions of the code are content. Their posterior is one for the group,
@@ -36,13 +88,7 @@ class MLVAE(Autoencoder):
     are drawn anew at each step and have one size.
     """
 
-    beta: Setting = 1.0
-    content: int | Literal["half"] = "half"
-    group_size: int = 2
-    shared: int | str = 1
-
     name: ClassVar[str] = "ml_vae"
-    strength: ClassVar[str | None] = "beta"
     citation: ClassVar[str] = """@inproceedings{bouchacourt2018mlvae,
   author = {Diane Bouchacourt and Ryota Tomioka and Sebastian Nowozin},
   title = {Multi-Level Variational Autoencoder: Learning Disentangled Representations from Grouped
@@ -51,34 +97,14 @@ class MLVAE(Autoencoder):
   year = {2018}
 }"""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_size(self.name, self.group_size)
-
-    @property
-    def supply(self) -> Groups:
-        """Groups of images with the same content."""
-        return Groups(self.group_size, factors_in(self.shared), chosen="first")
-
-    def content_dimensions(self, latents: int) -> int:
-        """The first half, unless `content` says how many."""
-        return self.content if isinstance(self.content, int) else latents // 2
-
-    def group_posterior(self, posterior: Gaussian) -> Gaussian:
-        """Posteriors (..., m, D) of the m images of a group, of any size, once they share their content."""
-        return share_content(posterior, self.content_dimensions(posterior.mean.shape[-1]), product)
-
-    def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:  # noqa: ARG002
-        """In each group of the batch."""
-        return in_a_row(self.group_posterior(in_groups(posterior, self.group_size)))
-
-    def loss(self, forward: Pass) -> Losses:
-        """The objective of [1], negated."""
-        return _losses(forward, self, self.beta, self.group_size)
+    @staticmethod
+    def rule(posterior: Gaussian) -> Gaussian:
+        """The product."""
+        return product(posterior)
 
 
 @dataclass(frozen=True)
-class GVAE(Autoencoder):
+class GVAE(_GroupVAE):
     """The objective of `MLVAE`, with another posterior of the content; [2].
 
     Its mean is the mean of the images' means, and its variance the mean of their variances: a group of many
@@ -88,13 +114,7 @@ class GVAE(Autoencoder):
     at each step.
     """
 
-    beta: Setting = 1.0
-    content: int | Literal["half"] = "half"
-    group_size: int = 2
-    shared: int | str = 1
-
     name: ClassVar[str] = "gvae"
-    strength: ClassVar[str | None] = "beta"
     citation: ClassVar[str] = """@inproceedings{hosoya2019gvae,
   author = {Haruo Hosoya},
   title = {Group-based Learning of Disentangled Representations with Generalizability for Novel Contents},
@@ -102,40 +122,7 @@ class GVAE(Autoencoder):
   year = {2019}
 }"""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_size(self.name, self.group_size)
-
-    @property
-    def supply(self) -> Groups:
-        """Groups of images with the same content."""
-        return Groups(self.group_size, factors_in(self.shared), chosen="first")
-
-    def content_dimensions(self, latents: int) -> int:
-        """The first half, unless `content` says how many."""
-        return self.content if isinstance(self.content, int) else latents // 2
-
-    def group_posterior(self, posterior: Gaussian) -> Gaussian:
-        """Posteriors (..., m, D) of the m images of a group, of any size, once they share their content."""
-        return share_content(posterior, self.content_dimensions(posterior.mean.shape[-1]), average)
-
-    def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:  # noqa: ARG002
-        """In each group of the batch."""
-        return in_a_row(self.group_posterior(in_groups(posterior, self.group_size)))
-
-    def loss(self, forward: Pass) -> Losses:
-        """The objective of [2], negated."""
-        return _losses(forward, self, self.beta, self.group_size)
-
-
-def _losses(forward: Pass, method: Autoencoder, beta: Setting, group_size: int) -> Losses:
-    content = method.content_dimensions(forward.posterior.mean.shape[-1])
-    content_kl, style_kl = group_kl(forward.posterior, content, group_size)
-    rec, kl = forward.reconstruction, content_kl + style_kl
-    terms = {"reconstruction": rec, "kl": kl, "elbo": -(rec + kl)}
-    return Losses({AUTOENCODER: rec + beta * kl}, terms | {"content_kl": content_kl, "style_kl": style_kl})
-
-
-def _check_size(name: str, size: int) -> None:
-    if size < 1:
-        raise UnweaveError(f"group_size of {name} must be a whole number >= 1; got {size}. The default is 2.")
+    @staticmethod
+    def rule(posterior: Gaussian) -> Gaussian:
+        """The average."""
+        return average(posterior)
