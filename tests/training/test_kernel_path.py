@@ -1,0 +1,45 @@
+"""Whole updates through the Triton kernels' path and through torch's own layers: the same runs."""
+
+import pytest
+import torch
+
+from nn.triton_device import DEVICE
+from training.tiny import TINY
+from unweave.methods import BetaVAE, FactorVAE
+from unweave.nn import layers
+from unweave.spec import RunSpec
+from unweave.training.batches import HostBatches
+from unweave.training.population import Population
+from unweave.training.update import Update
+
+STEPS = 2
+
+
+def trained() -> tuple[list[dict[str, torch.Tensor]], list[dict[str, torch.Tensor]]]:
+    """Logged terms and states of two runs of different methods after some updates."""
+    methods = BetaVAE(4.0), FactorVAE(10.0)
+    device = torch.device(DEVICE)
+    specs = [
+        RunSpec(method, data="tiny", batch=3, latents=4, seed=seed) for seed, method in enumerate(methods)
+    ]
+    population = Population(specs, TINY.shape, device)
+    update = Update(population, HostBatches(TINY, device), len(TINY))
+    update.run(STEPS)
+    return update.take_terms(), [population.run_state(run) for run in range(len(specs))]
+
+
+def test_both_paths_train_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layers, "have_kernels", lambda *_: False)
+    plain = trained()
+    asked = []
+
+    def kernels(found: list[layers.Layer], _x: torch.Tensor) -> bool:
+        asked.append(type(found[0]))
+        return True
+
+    monkeypatch.setattr(layers, "have_kernels", kernels)
+    ours = trained()
+    assert asked == [layers.Conv2d, layers.ConvTranspose2d] * STEPS
+    for mine, true in zip((*ours[0], *ours[1]), (*plain[0], *plain[1]), strict=True):
+        for name, tensor in true.items():
+            torch.testing.assert_close(mine[name].cpu(), tensor.cpu(), rtol=1e-3, atol=2e-5, msg=name)
