@@ -10,7 +10,7 @@ from PIL import Image
 
 from report.made_up import SIX, Rule, settings, table
 from unweave.errors import UnweaveError
-from unweave.report_command import read_results, reconstruction_sheets, show_agreement
+from unweave.report_command import RECONSTRUCTIONS, pictures_of_runs, read_results, show_agreement
 from unweave.results import combine
 
 
@@ -76,11 +76,11 @@ def test_one_picture_of_each_data_set_and_method(study: Path) -> None:
         folder = study / f"beta_vae-dsprites-seed0-{run:0>16}" / "pictures"
         folder.mkdir(parents=True)
         Image.new("RGB", (8, 8)).save(folder / "reconstructions.png")
-    found = reconstruction_sheets([study], table(runs, SIX))
+    found = pictures_of_runs([study], table(runs, SIX), RECONSTRUCTIONS)
     # Runs 0 to 8 are of the first method, 9 to 17 of the second: strengths 1, 2, 4 with three seeds each.
     assert [title for title, _ in found] == ["dSprites: β-VAE 1", "dSprites: FactorVAE 1"]
     assert [path.parts[-3][-1] for _, path in found] == ["1", "b"]
-    assert reconstruction_sheets([study / "results.parquet"], table(runs, SIX)) == []
+    assert pictures_of_runs([study / "results.parquet"], table(runs, SIX), RECONSTRUCTIONS) == []
 
 
 def test_settings_that_do_not_agree_are_named(capsys: pytest.CaptureFixture[str]) -> None:

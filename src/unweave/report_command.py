@@ -16,7 +16,7 @@ from unweave.report.published import published
 from unweave.results import COLUMNS, METHOD_ORDER, Results, combine, from_columns, read_frame, read_table
 
 TABLE, SELECTION = "results.parquet", "selection.parquet"  # of a study, and of unweave select
-PICTURE = "pictures/reconstructions.png"
+RECONSTRUCTIONS, SWAPS = "pictures/reconstructions.png", "pictures/swaps.png"
 MOST_SHEETS = 12
 
 
@@ -49,16 +49,16 @@ def _read(path: Path, mapping: Path | None) -> Results:
     return from_columns(path, mapping)
 
 
-def reconstruction_sheets(folders: Sequence[Path], results: Results) -> list[tuple[str, Path]]:
-    """Pictures in the run folders of studies: one a data set and method, the first of its runs, at most 12.
+def pictures_of_runs(folders: Sequence[Path], results: Results, picture: str) -> list[tuple[str, Path]]:
+    """Pictures of that name in the run folders of studies, at most 12.
 
-    A run folder ends in the id of its run.
+    One a data set and method, of the first of its runs. A run folder ends in the id of its run.
     """
     pictures = {
         path.parents[1].name.rpartition("-")[2]: path
         for folder in folders
         if folder.is_dir()
-        for path in sorted(folder.rglob(PICTURE))
+        for path in sorted(folder.rglob(picture))
     }
     if not pictures:
         return []
@@ -88,9 +88,14 @@ def make_report(
 ) -> Path:
     """Read the results, write the report, and print whether own runs agree with published ones."""
     results = read_results(subjects, published_folder, mapping)
-    sheets = reconstruction_sheets(subjects, results)
     page = write_report(
-        results, output, representation=representation, scores=scores, sheets=sheets, progress=progress
+        results,
+        output,
+        representation=representation,
+        scores=scores,
+        sheets=pictures_of_runs(subjects, results, RECONSTRUCTIONS),
+        swaps=pictures_of_runs(subjects, results, SWAPS),
+        progress=progress,
     )
     show_agreement(results)
     return page

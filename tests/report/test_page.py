@@ -53,7 +53,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of a small study that has everything, with pictures."""
     folder = tmp_path_factory.mktemp("report")
     Image.new("RGB", (60, 30)).save(folder / "sheet.png")
-    write_report(whole(), folder / "out", sheets=[("β-VAE 1", folder / "sheet.png")])
+    sheet = ("β-VAE 1", folder / "sheet.png")
+    write_report(whole(), folder / "out", sheets=[sheet], swaps=[sheet])
     return folder / "out"
 
 
@@ -64,7 +65,7 @@ def missing(page: Path) -> str:
 
 def test_every_figure_is_on_the_page_and_in_two_files(report: Path) -> None:
     text = (report / "index.html").read_text()
-    assert set(re.findall(r'<figure id="figure-(\w+)">', text)) == FIGURES | {"reconstructions"}
+    assert set(re.findall(r'<figure id="figure-(\w+)">', text)) == FIGURES | {"reconstructions", "swaps"}
     for name in FIGURES:
         assert (report / "figures" / f"{name}.pdf").stat().st_size > 1000
         with Image.open(report / "figures" / f"{name}.png") as picture:
@@ -73,7 +74,7 @@ def test_every_figure_is_on_the_page_and_in_two_files(report: Path) -> None:
 
 def test_pictures_on_the_page_can_be_read(report: Path) -> None:
     found = re.findall(r'src="data:image/([\w+]+);base64,([^"]+)"', (report / "index.html").read_text())
-    assert len(found) == len(FIGURES) + 1
+    assert len(found) == len(FIGURES) + 2
     for kind, data in found:
         content = base64.b64decode(data)
         if kind == "png":
@@ -94,7 +95,7 @@ def test_every_table_is_on_the_page_and_in_two_files(report: Path) -> None:
 def test_the_contents_lead_to_sections(report: Path) -> None:
     text = (report / "index.html").read_text()
     links = re.findall(r'<a href="#([\w-]+)">', text)
-    assert len(links) == 10
+    assert len(links) == 11
     for link in links:
         assert f'<section id="{link}">' in text
     for link in set(re.findall(r'href="((?:figures|tables)/[^"]+)"', text)):
@@ -215,7 +216,7 @@ def test_a_browser_shows_the_page_without_errors(report: Path, tmp_path: Path) -
     )
     assert "CONSOLE" not in done.stderr, done.stderr[-2000:]
     shown = done.stdout
-    assert len(re.findall(r'<figure id="figure-', shown)) == len(FIGURES) + 1
+    assert len(re.findall(r'<figure id="figure-', shown)) == len(FIGURES) + 2
     # Both charts were drawn, with the choices that filter them.
     assert shown.count('class="marks"') == 2
     assert shown.count("<select") == 4 + 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from unweave.report.names import (
 )
 from unweave.report.published import STUDY_SCORES
 from unweave.report.section import Drawing, Material, Section, Sheet, material
-from unweave.report.sections import SECTIONS, own_beside_published
+from unweave.report.sections import SECTIONS, content_and_style, own_beside_published
 from unweave.results import Results
 
 PUBLISHED = "published"
@@ -61,12 +61,14 @@ def write_report(
     representation: str = "mean",
     scores: Sequence[str] | None = None,
     sheets: Sequence[tuple[str, Path]] = (),
+    swaps: Sequence[tuple[str, Path]] = (),
     progress: Progress | None = None,
 ) -> Path:
     """Write index.html, figures/ and tables/ into a folder, and return the path of the page.
 
     Each source of the results has its sections; where one is "published", each other one is compared with it.
-    `sheets` are pictures of reconstructions with their titles. `progress` gets done, total and what.
+    `sheets` are pictures of reconstructions with their titles, and `swaps` of content and style swapped.
+    `progress` gets done, total and what.
     """
     page = Page(Path(folder))
     sources = sorted(map(str, results.table["source"].unique()), key=lambda name: (name == PUBLISHED, name))
@@ -83,6 +85,7 @@ def write_report(
                 page.missing.append(f"{source}: {runs}.")
                 continue
             usable += 1
+            runs = replace(runs, swaps=swaps if source != PUBLISHED else ())
             report = _told(progress, source, i, len(sources))
             _add_source(page, runs, f"{file_name(source)}-" if len(sources) > 1 else "", report)
         if not usable:
@@ -120,6 +123,8 @@ def _add_source(page: Page, runs: Material, prefix: str, report: Callable[[int, 
     for i, (name, build) in enumerate(SECTIONS):
         report(i, name)
         _add(page, build(runs), f"{runs.source}: {name}", prefix)
+    if runs.swaps:
+        _add(page, content_and_style(runs), f"{runs.source}: content and style", prefix)
     if measured(runs.runs, CHOOSERS):
         _add(page, choice_by_agreement(runs), f"{runs.source}: choice by agreement", prefix)
     _add_charts(page, runs, prefix)

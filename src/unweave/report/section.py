@@ -29,7 +29,8 @@ class Material:
     """The runs of one source, one row a run.
 
     `runs` has the scores of the representation that the report is about, `codes` those of mean and of sampled
-    codes where there are some, `scores` the metrics that are compared, `sheets` pictures with their titles.
+    codes where there are some, `scores` the metrics that are compared. `sheets` and `swaps` are pictures with
+    their titles: of reconstructions, and of content and style swapped.
     """
 
     source: str
@@ -38,6 +39,7 @@ class Material:
     codes: dict[str, pd.DataFrame]
     scores: list[str]
     sheets: Sequence[tuple[str, Path]] = ()
+    swaps: Sequence[tuple[str, Path]] = ()
 
     @property
     def seeds(self) -> int:

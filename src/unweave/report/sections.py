@@ -44,6 +44,18 @@ def reconstructions(material: Material) -> Section | str:
     )
 
 
+def content_and_style(material: Material) -> Section:
+    """What becomes of an image that takes its content from one and its style from another."""
+    draw = partial(pictures.reconstructions, material.swaps)
+    return Section(
+        "swaps",
+        "Do content and style come apart?",
+        f"{len(material.swaps)} runs whose codes have two parts: in each row the content of the first image, "
+        "in each column the style of the image above.",
+        (Drawing("swaps", "Content of one image, style of another.", draw),),
+    )
+
+
 def codes_and_regularisation(material: Material) -> Section | str:
     """Total correlation and pairwise information of sampled and of mean codes."""
     name, question = "codes", "Do methods that ask for uncorrelated codes get them?"
