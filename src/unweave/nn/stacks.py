@@ -69,7 +69,7 @@ class _Down(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         count, how = len(ctx.paddings), ctx.how
         seen, weights = ctx.saved_tensors[: count + 1], ctx.saved_tensors[count + 1 :]
-        g = torch.where(seen[-1] > 0, gradients[0], 0)
+        g = torch.where(seen[-1] > 0, gradients[0], 0).contiguous()
         sums: Tensor | None = g.sum(dim=(1, 2, 3), dtype=torch.float32)
         to_x, found = None, list[Tensor | None]()
         for number in reversed(range(count)):
