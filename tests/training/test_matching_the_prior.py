@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from training.stopping import largest_difference
 from training.tiny import TINY
 from unweave.methods import AAE, VAE, InfoVAE
 from unweave.methods.method import Method
@@ -31,12 +32,6 @@ def spec(method: Method, seed: int = 0, steps: int = 20, **more: Any) -> RunSpec
 def train(folder: Path, specs: list[RunSpec]) -> list[RunFolder]:
     plan = Plan(device="cpu", log_every=10, checkpoint_every=1000)
     return train_runs(specs, TINY, [folder / each.id for each in specs], plan)
-
-
-def largest_difference(one: RunFolder, other: RunFolder) -> float:
-    first, second = one.weights(), other.weights()
-    assert first.keys() == second.keys()
-    return max(float((first[name] - second[name]).abs().max()) for name in first)
 
 
 def test_a_run_alone_equals_the_run_in_a_mixed_population(tmp_path: Path) -> None:

@@ -1,20 +1,19 @@
 """GANs and autoencoders with classes in training: alone and in company, stopped and resumed, read again."""
 
-import signal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from training.stopping import largest_difference, stopped_after
 from training.tiny import TINY
 from unweave.methods import AAEClusters, AAEHeads, AAELabels, InfoGAN, InfoGANCR
 from unweave.methods.method import OwnNetworks
 from unweave.run import Run
 from unweave.spec import RunSpec
 from unweave.store import RunFolder
-from unweave.training.trainer import Plan, Stopped, train_runs
-from unweave.training.update import Update
+from unweave.training.trainer import Plan, train_runs
 
 STEPS = 6
 # Three runs of each that differ in numbers; the gap of one changes on the way.
@@ -44,26 +43,6 @@ def train(folder: Path, specs: list[RunSpec]) -> list[RunFolder]:
     return train_runs(specs, TINY, [folder / each.id for each in specs], plan)
 
 
-def largest_difference(one: RunFolder, other: RunFolder) -> float:
-    first, second = one.weights(), other.weights()
-    assert first.keys() == second.keys()
-    return max(float((first[name] - second[name]).abs().max()) for name in first)
-
-
-def stop_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Update.run
-
-    def interrupted(self: Update, steps: int, stop: Any = ()) -> int:
-        done = 0
-        while done < steps and not stop:
-            done += real(self, 1, stop)
-            if int(self.population.step) == step and isinstance(stop, list):
-                stop.append(signal.SIGTERM)
-        return done
-
-    monkeypatch.setattr(Update, "run", interrupted)
-
-
 @each_method
 def test_a_run_alone_equals_the_run_in_a_population(name: str, tmp_path: Path) -> None:
     specs = specs_of(name)
@@ -76,15 +55,11 @@ def test_a_run_alone_equals_the_run_in_a_population(name: str, tmp_path: Path) -
 
 
 @each_method
-def test_a_resumed_run_equals_an_uninterrupted_one(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_one(name: str, tmp_path: Path) -> None:
     specs = specs_of(name)[1:]
     whole = train(tmp_path / "whole", specs)
-    stop_at(3, monkeypatch)
-    with pytest.raises(Stopped, match="after step 3"):
+    with stopped_after(3):
         train(tmp_path / "parts", specs)
-    monkeypatch.undo()
     parts = train(tmp_path / "parts", specs)
     for one, other in zip(whole, parts, strict=True):
         assert largest_difference(one, other) == 0

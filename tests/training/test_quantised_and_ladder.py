@@ -1,6 +1,5 @@
 """QLAE and the ladder VAE in training: alone, in company, after a stop; and what their runs can do."""
 
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 
+from training.stopping import largest_difference, stopped_after
 from training.tiny import TINY
 from unweave.methods import QLAE, VAE, LadderVAE
 from unweave.methods.method import Method
 from unweave.run import Run
 from unweave.spec import RunSpec
 from unweave.store import RunFolder
-from unweave.training.trainer import Plan, Stopped, train_runs
-from unweave.training.update import Update
+from unweave.training.trainer import Plan, train_runs
 
 TRIPLES: list[list[Method]] = [
     [QLAE(), QLAE(lambda_commit=0.1), QLAE(weight_penalty=1e-4)],
@@ -33,12 +32,6 @@ def train(folder: Path, specs: list[RunSpec]) -> list[RunFolder]:
     return train_runs(specs, TINY, [folder / each.id for each in specs], plan)
 
 
-def largest_difference(one: RunFolder, other: RunFolder) -> float:
-    first, second = one.weights(), other.weights()
-    assert first.keys() == second.keys()
-    return max(float((first[name] - second[name]).abs().max()) for name in first)
-
-
 @both
 def test_a_run_alone_equals_the_run_in_a_population(tmp_path: Path, methods: list[Method]) -> None:
     # Few steps: a unit that is just about to switch off does so earlier or later by rounding.
@@ -51,25 +44,11 @@ def test_a_run_alone_equals_the_run_in_a_population(tmp_path: Path, methods: lis
 
 
 @both
-def test_a_resumed_run_equals_an_uninterrupted_one(
-    tmp_path: Path, methods: list[Method], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, methods: list[Method]) -> None:
     specs = [spec(method, seed) for seed, method in enumerate(methods[:2])]
     whole = train(tmp_path / "whole", specs)
-    real = Update.run
-
-    def interrupted(self: Update, steps: int, stop: Any = ()) -> int:
-        done = 0
-        while done < steps and not stop:
-            done += real(self, 1, stop)
-            if int(self.population.step) == 13 and isinstance(stop, list):
-                stop.append(signal.SIGTERM)
-        return done
-
-    monkeypatch.setattr(Update, "run", interrupted)
-    with pytest.raises(Stopped, match="after step 13"):
+    with stopped_after(13):
         train(tmp_path / "parts", specs)
-    monkeypatch.undo()
     parts = train(tmp_path / "parts", specs)
     for one, other in zip(whole, parts, strict=True):
         assert largest_difference(one, other) == 0

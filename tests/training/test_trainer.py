@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 
+from training.stopping import largest_difference, stopped_after
 from training.tiny import TINY
 from unweave.errors import UnweaveError
 from unweave.methods import AE, DIPVAE1, DIPVAE2, VAE, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE
@@ -25,8 +26,7 @@ from unweave.store import RunFolder
 from unweave.training import trainer
 from unweave.training.batches import HostBatches, ResidentBatches
 from unweave.training.population import Population
-from unweave.training.trainer import Plan, Report, Stopped, pick_device, train_runs
-from unweave.training.update import Update
+from unweave.training.trainer import Plan, Report, pick_device, train_runs
 
 CPU = torch.device("cpu")
 MIXED: list[Method] = [
@@ -48,12 +48,6 @@ def spec(method: Method, seed: int = 0, steps: int = 30, **more: Any) -> RunSpec
 def train(folder: Path, specs: list[RunSpec], **plan: Any) -> list[RunFolder]:
     chosen = replace(Plan(device="cpu", log_every=10, checkpoint_every=1000), **plan)
     return train_runs(specs, TINY, [folder / each.id for each in specs], chosen)
-
-
-def largest_difference(one: RunFolder, other: RunFolder) -> float:
-    first, second = one.weights(), other.weights()
-    assert first.keys() == second.keys()
-    return max(float((first[name] - second[name]).abs().max()) for name in first)
 
 
 def test_a_run_alone_equals_the_run_in_a_mixed_population(tmp_path: Path) -> None:
@@ -88,26 +82,11 @@ def test_training_lowers_the_loss_and_seeds_differ(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("log_every", [10, 7])
-def test_a_resumed_run_equals_an_uninterrupted_one(
-    tmp_path: Path, log_every: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, log_every: int) -> None:
     specs = [spec(method, seed=i, steps=40) for i, method in enumerate(MIXED[:6])]
     whole = train(tmp_path / "whole", specs, log_every=log_every)
-
-    real = Update.run
-
-    def interrupted(self: Update, steps: int, stop: Any = ()) -> int:
-        done = 0
-        while done < steps and not stop:
-            done += real(self, 1, stop)
-            if int(self.population.step) == 23 and isinstance(stop, list):
-                stop.append(signal.SIGTERM)
-        return done
-
-    monkeypatch.setattr(Update, "run", interrupted)
-    with pytest.raises(Stopped, match="after step 23"):
+    with stopped_after(23):
         train(tmp_path / "parts", specs, log_every=log_every)
-    monkeypatch.undo()
     assert RunFolder(tmp_path / "parts" / specs[0].id).checkpoints() == [23]
     parts = train(tmp_path / "parts", specs, log_every=log_every)
     for one, other in zip(whole, parts, strict=True):

@@ -1,6 +1,5 @@
 """Adversarial split, LORD and DrNet in training: alone, in company, after a stop; what their runs can do."""
 
-import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from training.stopping import largest_difference, stopped_after
 from training.tiny import TINY
 from unweave.methods import LORD, AdversarialSplit, DrNet
 from unweave.methods.method import Method, Moment, OwnNetworks
@@ -17,7 +17,7 @@ from unweave.spec import RunSpec
 from unweave.store import RunFolder
 from unweave.training.batches import HostBatches, ResidentBatches
 from unweave.training.population import Population
-from unweave.training.trainer import Plan, Stopped, train_runs
+from unweave.training.trainer import Plan, train_runs
 from unweave.training.update import Update
 
 TRIPLES: list[list[Method]] = [
@@ -46,12 +46,6 @@ def train(folder: Path, specs: list[RunSpec]) -> list[RunFolder]:
     return train_runs(specs, TINY, [folder / each.id for each in specs], plan)
 
 
-def largest_difference(one: RunFolder, other: RunFolder) -> float:
-    first, second = one.weights(), other.weights()
-    assert first.keys() == second.keys()
-    return max(float((first[name] - second[name]).abs().max()) for name in first)
-
-
 @each_method
 def test_a_run_alone_equals_the_run_in_a_population(tmp_path: Path, methods: list[Method]) -> None:
     specs = [spec(method, seed, steps=8 + 2 * seed) for seed, method in enumerate(methods)]
@@ -63,25 +57,11 @@ def test_a_run_alone_equals_the_run_in_a_population(tmp_path: Path, methods: lis
 
 
 @each_method
-def test_a_resumed_run_equals_an_uninterrupted_one(
-    tmp_path: Path, methods: list[Method], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, methods: list[Method]) -> None:
     specs = [spec(method, seed) for seed, method in enumerate(methods[:2])]
     whole = train(tmp_path / "whole", specs)
-    real = Update.run
-
-    def interrupted(self: Update, steps: int, stop: Any = ()) -> int:
-        done = 0
-        while done < steps and not stop:
-            done += real(self, 1, stop)
-            if int(self.population.step) == 7 and isinstance(stop, list):
-                stop.append(signal.SIGTERM)
-        return done
-
-    monkeypatch.setattr(Update, "run", interrupted)
-    with pytest.raises(Stopped, match="after step 7"):
+    with stopped_after(7):
         train(tmp_path / "parts", specs)
-    monkeypatch.undo()
     parts = train(tmp_path / "parts", specs)
     for one, other in zip(whole, parts, strict=True):
         assert largest_difference(one, other) == 0

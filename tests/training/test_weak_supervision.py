@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from training.test_trainer import largest_difference
+from training.stopping import largest_difference, stopped_after
 from training.tiny import TINY
 from unweave.methods import GVAE, MLVAE, AdaGVAE, AdaMLVAE, BetaVAE, GVAELabels, MLVAELabels
 from unweave.methods.method import Method
@@ -20,7 +19,7 @@ from unweave.spec import RunSpec
 from unweave.store import RunFolder
 from unweave.training.batches import Batches, HostBatches, ResidentBatches
 from unweave.training.population import Population, shared_by
-from unweave.training.trainer import Plan, Stopped, train_runs
+from unweave.training.trainer import Plan, train_runs
 from unweave.training.update import Update
 
 CPU = torch.device("cpu")
@@ -67,24 +66,10 @@ def test_averages_and_products_train_in_one_population(tmp_path: Path) -> None:
 
 
 @every_method
-def test_a_resumed_run_equals_an_uninterrupted_one(
-    method: Method, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_one(method: Method, tmp_path: Path) -> None:
     [whole] = train(tmp_path / "whole", [spec(method)])
-    real = Update.run
-
-    def interrupted(self: Update, steps: int, stop: Any = ()) -> int:
-        done = 0
-        while done < steps and not stop:
-            done += real(self, 1, stop)
-            if int(self.population.step) == 7 and isinstance(stop, list):
-                stop.append(signal.SIGTERM)
-        return done
-
-    monkeypatch.setattr(Update, "run", interrupted)
-    with pytest.raises(Stopped, match="after step 7"):
+    with stopped_after(7):
         train(tmp_path / "parts", [spec(method)])
-    monkeypatch.undo()
     [parts] = train(tmp_path / "parts", [spec(method)])
     assert largest_difference(whole, parts) == 0
     assert whole.log() == parts.log()

@@ -23,6 +23,12 @@ from unweave.nn.divergences import judge
 Posterior: TypeAlias = Literal["deterministic", "gaussian"]
 
 DISCRIMINATOR = "discriminator"
+CITATION = """@article{makhzani2015adversarial,
+  author = {Alireza Makhzani and Jonathon Shlens and Navdeep Jaitly and Ian Goodfellow and Brendan Frey},
+  title = {Adversarial Autoencoders},
+  journal = {arXiv preprint arXiv:1511.05644},
+  year = {2015}
+}"""
 
 
 @dataclass(frozen=True)
@@ -48,12 +54,7 @@ class AAE(Autoencoder):
 
     name: ClassVar[str] = "aae"
     strength: ClassVar[str | None] = "adversarial_weight"
-    citation: ClassVar[str] = """@article{makhzani2015adversarial,
-  author = {Alireza Makhzani and Jonathon Shlens and Navdeep Jaitly and Ian Goodfellow and Brendan Frey},
-  title = {Adversarial Autoencoders},
-  journal = {arXiv preprint arXiv:1511.05644},
-  year = {2015}
-}"""
+    citation: ClassVar[str] = CITATION
 
     @property
     def players(self) -> tuple[Player, ...]:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from unweave.data.supervision import Chosen
 from unweave.errors import UnweaveError
+from unweave.methods.aae import CITATION
 from unweave.methods.method import (
     AUTOENCODER,
     Adam,
@@ -35,13 +36,6 @@ from unweave.nn.networks import Discriminator
 STYLE, CLASSES = "style_discriminator", "class_discriminator"
 # A code is not drawn. This spread, a hundredth, is far below that of codes, and densities exist.
 CERTAIN = 2 * math.log(0.01)
-
-CITATION = """@article{makhzani2015adversarial,
-  author = {Alireza Makhzani and Jonathon Shlens and Navdeep Jaitly and Ian Goodfellow and Brendan Frey},
-  title = {Adversarial Autoencoders},
-  journal = {arXiv preprint arXiv:1511.05644},
-  year = {2015}
-}"""
 
 
 @dataclass(frozen=True)

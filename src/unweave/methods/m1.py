@@ -17,10 +17,17 @@ from unweave.errors import UnweaveError
 from unweave.methods.method import AUTOENCODER, Autoencoder, Blueprint, Losses, Pass, Player, elbo_terms
 from unweave.methods.supply import Labels, Supply
 from unweave.nn.categorical import indicators
-from unweave.nn.layers import Linear
+from unweave.nn.layers import Linear, at_least_float32
 
 CLASSIFIER = "classifier"
 HIDDEN = 256
+CITATION = """@inproceedings{kingma2014semisupervised,
+  author = {Diederik P. Kingma and Danilo J. Rezende and Shakir Mohamed and Max Welling},
+  title = {Semi-supervised Learning with Deep Generative Models},
+  booktitle = {Advances in Neural Information Processing Systems},
+  volume = {27},
+  year = {2014}
+}"""
 
 
 class Classifier(nn.Module):
@@ -34,9 +41,8 @@ class Classifier(nn.Module):
 
     def forward(self, codes: Tensor) -> list[Tensor]:
         """One tensor a label."""
-        logits = self.logits(self.dense(codes))
-        full = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        return [part.log_softmax(-1) for part in full.split(list(self.sizes), dim=-1)]
+        logits = at_least_float32(self.logits(self.dense(codes)))
+        return [part.log_softmax(-1) for part in logits.split(list(self.sizes), dim=-1)]
 
 
 @dataclass(frozen=True)
@@ -53,13 +59,7 @@ class M1(Autoencoder):
     labels: int = 1000
 
     name: ClassVar[str] = "m1"
-    citation: ClassVar[str] = """@inproceedings{kingma2014semisupervised,
-  author = {Diederik P. Kingma and Danilo J. Rezende and Shakir Mohamed and Max Welling},
-  title = {Semi-supervised Learning with Deep Generative Models},
-  booktitle = {Advances in Neural Information Processing Systems},
-  volume = {27},
-  year = {2014}
-}"""
+    citation: ClassVar[str] = CITATION
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from unweave.data.supervision import Chosen
 from unweave.errors import UnweaveError
+from unweave.methods.m1 import CITATION
 from unweave.methods.method import Batch, Blueprint, Losses, Moment, OwnNetworks, Player, Setting
 from unweave.methods.supply import Labels, Supply
 from unweave.nn.categorical import Categorical, indicators
@@ -49,13 +50,7 @@ class M2(OwnNetworks):
 
     name: ClassVar[str] = "m2"
     strength: ClassVar[str | None] = "alpha"
-    citation: ClassVar[str] = """@inproceedings{kingma2014semisupervised,
-  author = {Diederik P. Kingma and Danilo J. Rezende and Shakir Mohamed and Max Welling},
-  title = {Semi-supervised Learning with Deep Generative Models},
-  booktitle = {Advances in Neural Information Processing Systems},
-  volume = {27},
-  year = {2014}
-}"""
+    citation: ClassVar[str] = CITATION
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -242,16 +242,23 @@ def weight_gradient(
     positions = images * (height // 2) * (width // 2)
     rows, columns = min(128, kernel * channels), min(64, outputs)
     pieces = kernel * kernel * channels // rows * triton.cdiv(outputs, columns)
-    # Enough programs for the whole chip, each long enough to be worth its start.
-    splits = max(1, min(positions // 512, triton.cdiv(PROGRAMS, runs * pieces)))
-    each = triton.cdiv(triton.cdiv(positions, splits), DEPTH) * DEPTH
-    splits = triton.cdiv(positions, each)
+    each, splits = in_parts(positions, PROGRAMS, runs * pieces, least=512, step=DEPTH)
     out = torch.empty(runs, splits, kernel, kernel, channels, outputs, device=big.device)
     _weight_gradient_kernel[(pieces, splits, runs)](
         big, small, out, images, each, height, width, channels, outputs, kernel, padding, precision,
         rows, columns, DEPTH, num_warps=4, num_stages=4,
     )  # fmt: skip
     return summed(out)
+
+
+def in_parts(positions: int, programs: int, sums: int, least: int, step: int) -> tuple[int, int]:
+    """Positions in each part of a sum over them, a multiple of `step`, and the number of parts.
+
+    With that many sums at a time, enough programs for the whole chip, each long enough to be worth its start.
+    """
+    splits = max(1, min(positions // least, triton.cdiv(programs, sums)))
+    each = triton.cdiv(triton.cdiv(positions, splits), step) * step
+    return each, triton.cdiv(positions, each)
 
 
 def summed(parts: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from unweave.nn.convolution_kernels import summed
+from unweave.nn.convolution_kernels import in_parts, summed
 
 
 @triton.jit
@@ -263,9 +263,7 @@ def _backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     runs, images, height, width, channels = image.shape
     features, positions = small.shape[4], images * (height // 2) * (width // 2)
-    splits = max(1, min(positions // BACKWARD_ROWS, triton.cdiv(BACKWARD_PROGRAMS, runs)))
-    each = triton.cdiv(triton.cdiv(positions, splits), BACKWARD_ROWS) * BACKWARD_ROWS
-    splits = triton.cdiv(positions, each)
+    each, splits = in_parts(positions, BACKWARD_PROGRAMS, runs, least=BACKWARD_ROWS, step=BACKWARD_ROWS)
     to_small = small if w is None else torch.empty_like(small)
     to_w = torch.empty(runs, splits, 4, 4, channels, features, device=small.device)
     sums = torch.empty(runs, splits, features, device=small.device)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from unweave.errors import UnweaveError
 from unweave.nn.gaussian import Gaussian
-from unweave.nn.layers import Conv2d, ConvTranspose2d, Linear
+from unweave.nn.layers import Conv2d, ConvTranspose2d, Linear, at_least_float32
 from unweave.nn.spectral import through_normalised
 from unweave.streams import Stream
 
@@ -78,7 +78,7 @@ class Generator(nn.Module):
         x = x.unflatten(2, self.first_image).permute(0, 1, 4, 2, 3)
         for layer, norm in zip(self.convolutions, self.norms, strict=True):
             x = norm(layer(x), rows)
-        return _full(self.logits(x))
+        return at_least_float32(self.logits(x))
 
     def each_alone(self, z: Tensor) -> Tensor:
         """Logits of each z whatever its company: features are normalised over fixed draws of codes and noise.
@@ -136,14 +136,14 @@ class ReadingDiscriminator(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Gaussian]:
         """D and Q."""
         features = self.features(x)
-        return _full(through_normalised(self.verdict, features)).squeeze(-1), self._read(features)
+        return at_least_float32(through_normalised(self.verdict, features)).squeeze(-1), self._read(features)
 
     def read(self, x: Tensor) -> Gaussian:
         """Q alone."""
         return self._read(self.features(x))
 
     def _read(self, features: Tensor) -> Gaussian:
-        found = _full(through_normalised(self.guess, features))
+        found = at_least_float32(through_normalised(self.guess, features))
         if not self.variance:
             return Gaussian(found, torch.zeros_like(found))
         mean, log_var = found.chunk(2, dim=-1)
@@ -163,12 +163,7 @@ class PairJudge(nn.Module):
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         """Logits."""
-        return _full(self.logits(self.features(torch.cat([first, second], dim=2))))
-
-
-def _full(x: Tensor) -> Tensor:
-    """In float32 at least: losses are not computed in bfloat16."""
-    return x.float() if x.dtype == torch.bfloat16 else x
+        return at_least_float32(self.logits(self.features(torch.cat([first, second], dim=2))))
 
 
 def _checked(shape: tuple[int, int, int]) -> tuple[int, int, int]:

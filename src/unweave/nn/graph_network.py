@@ -22,7 +22,7 @@ from unweave.errors import UnweaveError
 from unweave.nn.categorical import Categorical, from_code
 from unweave.nn.gaussian import Gaussian
 from unweave.nn.graph import IMAGE, LABELS, Graph, Node
-from unweave.nn.layers import Linear, as_numbers, through
+from unweave.nn.layers import Linear, as_numbers, at_least_float32, through
 from unweave.nn.likelihood import Likelihood, reconstruction_loss
 from unweave.nn.networks import Decoder, Encoder
 from unweave.streams import Stream
@@ -133,15 +133,12 @@ class GraphNetwork(nn.Module):
     ) -> Gaussian | Categorical:
         width = self.widths[node.name]
         if not node.parents:
-            nothing = _full(like.new_zeros(*like.shape[:-1], width))
+            nothing = at_least_float32(like.new_zeros(*like.shape[:-1], width))
             return Categorical(nothing - math.log(width)) if node.is_label else Gaussian(nothing, nothing)
-        said = _full(networks[node.name](torch.cat([values[parent] for parent in node.parents], dim=-1)))
+        said = at_least_float32(
+            networks[node.name](torch.cat([values[parent] for parent in node.parents], dim=-1))
+        )
         return Categorical(said.log_softmax(-1)) if node.is_label else Gaussian(*said.chunk(2, dim=-1))
-
-
-def _full(x: Tensor) -> Tensor:
-    """In float32 at least: densities are not computed in bfloat16."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def _widths(graph: Graph, latents: int, sizes: Sequence[int]) -> dict[str, int]:

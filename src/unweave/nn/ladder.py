@@ -19,7 +19,7 @@ from torch.nn.functional import softplus
 
 from unweave.errors import UnweaveError
 from unweave.nn.gaussian import Gaussian
-from unweave.nn.layers import Linear, heads, through
+from unweave.nn.layers import Linear, at_least_float32, heads, through
 from unweave.nn.networks import Decoder, Encoder
 from unweave.streams import Stream
 
@@ -149,5 +149,5 @@ def layer_sizes(latents: int, layers: int) -> list[int]:
 
 def _gaussian(heads_out: Tensor) -> Gaussian:
     """Mean and log_var, in float32 at least."""
-    full = heads_out.float() if heads_out.dtype == torch.bfloat16 else heads_out
+    full = at_least_float32(heads_out)
     return Gaussian(*full.chunk(2, dim=-1))

@@ -231,6 +231,11 @@ def as_numbers(images: Tensor) -> Tensor:
     return images.float() / 255 if images.dtype == torch.uint8 else images
 
 
+def at_least_float32(x: Tensor) -> Tensor:
+    """bfloat16 as float32, others as they are: losses and densities are not computed in bfloat16."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
 def set_precision(module: nn.Module, precision: Precision) -> None:
     """Set how all layers of a network compute: "float32", "tf32" or "bf16".
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
-import torch
 from torch import Tensor, nn
 
 from unweave.errors import UnweaveError, did_you_mean
@@ -26,6 +25,7 @@ from unweave.nn.layers import (
     Conv2d,
     ConvTranspose2d,
     Linear,
+    at_least_float32,
     heads,
     num_runs,
     through,
@@ -103,7 +103,7 @@ class Encoder(nn.Module):
         """q(z|x), mean and log_var (P, B, D)."""
         _check_input(self, x, self.shape)
         features = through(self.convolutions, x).permute(0, 1, 3, 4, 2).flatten(2)
-        mean, log_var = _full(self.heads(self.dense(features))).chunk(2, dim=-1)
+        mean, log_var = at_least_float32(self.heads(self.dense(features))).chunk(2, dim=-1)
         return Gaussian(mean, log_var)
 
 
@@ -138,7 +138,7 @@ class Decoder(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         """Logits (P, B, C, H, W)."""
-        return _full(through(self.convolutions, self._small_image(z)))
+        return at_least_float32(through(self.convolutions, self._small_image(z)))
 
     def reconstruction(self, z: Tensor, images: Tensor, likelihood: Likelihood) -> Tensor:
         """(P,): what `reconstruction_loss` says of the logits, in one go where that is faster."""
@@ -167,7 +167,7 @@ class Discriminator(nn.Module):
     def forward(self, z: Tensor) -> Tensor:
         """Logits (P, B, 2)."""
         _check_input(self, z, (self.latents,))
-        return _full(self.logits(self.dense(z)))
+        return at_least_float32(self.logits(self.dense(z)))
 
 
 def _dense(
@@ -197,11 +197,6 @@ def _plan(shape: tuple[int, int, int], latents: int, architecture: str) -> _Plan
             f'multiples of {MULTIPLE}; got {shape[1]} x {shape[2]}. Resize them, or take architecture "mlp".'
         )
     return plan
-
-
-def _full(x: Tensor) -> Tensor:
-    """In float32 at least: losses are not computed in bfloat16."""
-    return x.float() if x.dtype == torch.bfloat16 else x
 
 
 def _check_positive(name: str, number: int) -> None:

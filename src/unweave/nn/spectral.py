@@ -13,10 +13,9 @@ from __future__ import annotations
 
 from typing import cast
 
-import torch
 from torch import Tensor, nn
 
-from unweave.nn.layers import Layer, as_numbers
+from unweave.nn.layers import Layer, as_numbers, at_least_float32
 
 SQUARINGS = 8
 SMALLEST = 1e-30  # of what is divided by: weights may all be zero
@@ -28,7 +27,7 @@ def spectral_norms(weight: Tensor) -> Tensor:
     sqrt(<M, W W^T>) with M = (W W^T)^256 / trace: the mean of the squared singular values, in which all but
     the largest have lost their weight. M is a number to the gradient, which then is that of the largest.
     """
-    matrix = weight.flatten(2).to(torch.promote_types(weight.dtype, torch.float32))
+    matrix = at_least_float32(weight.flatten(2))
     if matrix.shape[1] > matrix.shape[2]:
         matrix = matrix.mT
     gram = matrix @ matrix.mT

@@ -73,10 +73,11 @@ def train_runs(
     """Train all runs that are not finished yet; return their folders in the order of the specs."""
     device = pick_device(plan.device)
     by_id: dict[str, RunFolder] = {}
+    source, origin = HostBatches(data, device), _origin(data, device)
     for spec, path in zip(specs, folders, strict=True):
         by_id[spec.id] = RunFolder(path)
-        sizes = HostBatches(data, device).label_sizes(spec.method.supply)
-        by_id[spec.id].create(spec, _origin(data, device) | ({"label_sizes": list(sizes)} if sizes else {}))
+        sizes = source.label_sizes(spec.method.supply)
+        by_id[spec.id].create(spec, origin | ({"label_sizes": list(sizes)} if sizes else {}))
     _complete_endings(by_id)
     open_specs = [spec for spec in {spec.id: spec for spec in specs}.values() if not by_id[spec.id].result]
     if open_specs:
