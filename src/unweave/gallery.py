@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL.Image import Image
 
 from unweave.data import Collection
@@ -37,7 +39,7 @@ def draw_pictures(run: Run) -> list[Path]:
     images = _some_images(run.data, stream)
     folder = run.path / "pictures"
     save(_reconstructions(run, images), folder / "reconstructions.png")
-    if 0 < run.spec.method.content_dimensions(run.spec.latents) < run.spec.latents:
+    if content_of(run):
         save(swap_sheet(run, images), folder / "swaps.png")
     rows = traversals(run, images)
     title = (
@@ -71,16 +73,27 @@ def swap_sheet(run: Run, images: Images) -> Image:
 
     The first `CONTENTS` images give content, the next ones style.
     """
-    content = run.spec.method.content_dimensions(run.spec.latents)
+    content = content_of(run)
     chosen = images[: CONTENTS + SHOWN - 1]
     codes, styles = run.encode(chosen), chosen[CONTENTS:]
     rows = [("style of these", np.concatenate([np.full_like(images[:1], 255), styles]))]
     for image, code in zip(chosen[:CONTENTS], codes[:CONTENTS], strict=True):
-        swapped = codes[CONTENTS:].copy()
-        swapped[:, :content] = code[:content]
-        rows.append(("content of the first", np.concatenate([image[None], to_bytes(run.decode(swapped))])))
+        made = to_bytes(run.decode(swapped(code[None], codes[CONTENTS:], content)))
+        rows.append(("content of the first", np.concatenate([image[None], made])))
     title = f"{run.spec.method.name} on {run.spec.data}: content is z0 to z{content - 1}, style the rest"
     return labelled_sheet(title, rows)
+
+
+def content_of(run: Run) -> int:
+    """How many dimensions of its code, the first ones, are content; 0 where content and style are one."""
+    content, latents = run.spec.method.content_dimensions(run.spec.latents), run.spec.latents
+    return content if content < latents else 0
+
+
+def swapped(contents: NDArray[Any], styles: NDArray[Any], content: int) -> NDArray[Any]:
+    """Codes with content of one and style of another: the first of `contents` with all `styles`, then on."""
+    first = np.repeat(contents[:, :content], len(styles), axis=0)
+    return np.concatenate([first, np.tile(styles[:, content:], (len(contents), 1))], axis=1)
 
 
 def _some_images(data: Data, stream: Stream) -> Images:

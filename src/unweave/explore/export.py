@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from unweave.errors import UnweaveError
 from unweave.explore.run_api import intervention
-from unweave.explore.run_view import RunView
+from unweave.explore.run_view import CONTENTS, STYLES, RunView
 from unweave.methods.method import Autoencoder
 from unweave.nn.layers import ConvTranspose2d, Layer
 from unweave.nn.networks import Decoder
@@ -24,10 +24,19 @@ from unweave.store import write_text
 from unweave.streams import Stream
 
 # In the order in which they may use each other: an exported page is one script.
-SCRIPTS = ("state.js", "drawing.js", "panels.js", "interventions.js", "run.js", "decoder.js", "offline.js")
+SCRIPTS = (
+    "state.js",
+    "drawing.js",
+    "panels.js",
+    "interventions.js",
+    "swaps.js",
+    "run.js",
+    "decoder.js",
+    "offline.js",
+)
 IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
 EXPORT = re.compile(r"^export ", re.MULTILINE)
-EXAMPLES = 12  # true images to start from, for want of an encoder
+EXAMPLES = CONTENTS + STYLES  # true images to start from and to swap, for want of an encoder
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
 PAGE = """<!doctype html>

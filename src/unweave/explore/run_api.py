@@ -1,4 +1,4 @@
-"""What a page may ask about a run: its description, images of codes, codes of images, interventions.
+"""What a page may ask about a run: what it is, images of codes, codes of images, interventions, swaps.
 
 Everything that comes in is checked, because a page can be altered: shapes, ranges and how much at once.
 """
@@ -46,10 +46,16 @@ def observe(view: RunView, body: Body) -> Answer:
 
 def intervene(view: RunView, body: Body) -> Answer:
     """{factors: (k,), factor: j} -> mean codes while factor j takes its values and all others stay."""
-    start, factor = _factors(view, [body.get("factors")]), body.get("factor")
-    if isinstance(factor, bool) or not isinstance(factor, int) or not 0 <= factor < start.shape[1]:
-        raise UnweaveError(f"factor must be a number from 0 to {start.shape[1] - 1}; got {factor!r:.40}.")
+    start = _factors(view, [body.get("factors")])
+    factor = _whole(body.get("factor"), "factor", start.shape[1])
     return json_answer(intervention(view, start[0], factor))
+
+
+def swap(view: RunView, body: Body) -> Answer:
+    """{sheet: i} -> images that give content, images that give style, and all pairs of them, row by row."""
+    if not view.sheets:
+        raise UnweaveError("swaps need true images, and a method whose codes are content and style.")
+    return images_answer(view.swaps(_whole(body.get("sheet"), "sheet", view.sheets)))
 
 
 def intervention(view: RunView, start: NDArray[np.int64], factor: int) -> dict[str, Any]:
@@ -69,6 +75,7 @@ ROUTES: dict[tuple[str, str | None], Callable[[RunView, Body], Answer]] = {
     ("POST", "encode"): encode,
     ("POST", "observe"): observe,
     ("POST", "intervene"): intervene,
+    ("POST", "swap"): swap,
 }
 
 
@@ -81,6 +88,12 @@ def _factors(view: RunView, given: Any) -> NDArray[np.int64]:
     if view.truth is None:
         raise UnweaveError(view.note)
     return view.truth.check(_numbers(given, "factors", len(view.truth.factors)))
+
+
+def _whole(given: Any, what: str, size: int) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < size:
+        raise UnweaveError(f"{what} must be a number from 0 to {size - 1}; got {given!r:.40}.")
+    return given
 
 
 def _numbers(given: Any, what: str, columns: int) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ from unweave.data import Collection, GroundTruth
 from unweave.data.grid import Images
 from unweave.errors import UnweaveError
 from unweave.evaluation.kept import kept_scores
+from unweave.gallery import content_of, swapped
 from unweave.methods import settings_of
 from unweave.metrics.information import mutual_information
 from unweave.pictures import to_bytes
@@ -26,6 +27,7 @@ from unweave.streams import Stream
 POINTS = 5000  # images from which the information in latents is estimated: two seconds on a CPU
 DEAD = 0.01  # nats; a latent that tells less of an image is noise
 LEAST_REACH = 3.0  # sliders go at least so far from 0
+CONTENTS, STYLES = 4, 8  # images on a sheet of swaps: one a row, one a column
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +64,7 @@ class RunView:
             "first_factors": None,
             "information": None,
             "points": 0 if self._images is None else len(self._images),
+            "swap": self._swap(),
         }
         return described | self._of_truth() | self._of_codes()
 
@@ -83,6 +86,23 @@ class RunView:
             raise UnweaveError(self.note)
         return self.truth.observe(factors, Stream.of(0).child("explore"))
 
+    @property
+    def sheets(self) -> int:
+        """How many sheets of swaps there are; 0 without images, or where content and style are one."""
+        if self._images is None or not content_of(self.run):
+            return 0
+        return len(self._images) // (CONTENTS + STYLES)
+
+    def swaps(self, sheet: int) -> Images:
+        """Images that give content, images that give style, and all pairs of them decoded, row by row."""
+        if self._images is None or self._codes is None:
+            raise UnweaveError(self.note)
+        shown = CONTENTS + STYLES
+        chosen = slice(sheet * shown, (sheet + 1) * shown)
+        codes = self._codes[0][chosen]
+        pairs = swapped(codes[:CONTENTS], codes[CONTENTS:], content_of(self.run))
+        return np.concatenate([self._images[chosen], self.decode(pairs)])
+
     @cached_property
     def _codes(self) -> tuple[NDArray[Any], NDArray[Any]] | None:
         """Means of the images, (n, d), and the information in each latent, (d,)."""
@@ -91,6 +111,12 @@ class RunView:
         with self._lock:
             posterior = self.run.posterior(self._images)
         return posterior.mean.cpu().numpy(), posterior.kl_per_dimension().mean(dim=0).cpu().numpy()
+
+    def _swap(self) -> dict[str, int] | None:
+        if not self.sheets:
+            return None
+        content = content_of(self.run)
+        return {"content": content, "rows": CONTENTS, "columns": STYLES, "sheets": self.sheets}
 
     def _of_truth(self) -> dict[str, Any]:
         if self.truth is None or self._codes is None or self._factors is None:

@@ -38,6 +38,7 @@ PAGES = {
             "drawing.js",
             "panels.js",
             "interventions.js",
+            "swaps.js",
             "run.js",
             "study.js",
             "plots.js",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -28,6 +29,8 @@ from unweave.training.population import Group, Playing, Population
 
 # The purposes of a run's streams while it trains.
 BATCH, OTHER_BATCH, NOISE, OTHER_NOISE = "batch", "other batch", "noise", "other noise"
+
+_recording = threading.Lock()  # populations may train in threads, and torch records one graph at a time
 
 
 class Update:
@@ -109,16 +112,22 @@ class Update:
         self._graph.replay()
 
     def _capture(self) -> None:
-        """Make the first update by hand, which also warms everything up, then record the following ones."""
-        aside = torch.cuda.Stream()
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):
-            self._inputs = self._draw()
-            self._advance(self._inputs)
-        torch.cuda.current_stream().wait_stream(aside)
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
-            self._advance(self._draw() if self._on_device else self._inputs)
+        """Make the first update by hand, which also warms everything up, then record the following ones.
+
+        The graph is recorded on a stream of its own: those of one stream share scratch memory, and must not
+        be replayed side by side.
+        """
+        here = torch.cuda.current_stream()
+        aside, graph = torch.cuda.Stream(priority=here.priority), torch.cuda.CUDAGraph()
+        with _recording:
+            aside.wait_stream(here)
+            with torch.cuda.stream(aside):
+                self._inputs = self._draw()
+                self._advance(self._inputs)
+            here.wait_stream(aside)
+            with torch.cuda.graph(graph, stream=aside, capture_error_mode="thread_local"):
+                self._advance(self._draw() if self._on_device else self._inputs)
+        self._graph = graph
 
     def _advance(self, batches: list[Batch]) -> None:
         population = self.population
@@ -169,20 +178,25 @@ class Update:
         noise = population.draws.normal(NOISE, batch.images.shape[1], spec.latents)
         sample = merged.sample(noise * population.spread)
         reconstruction = decoder.reconstruction(sample, batch.images, spec.likelihood)
-        kl, labelled = merged.kl().mean(-1), self._labelled(batch, encoder)
+        labelled = self._labelled(batch, encoder)
+        # Split in one piece, so that the way back is one launch for each tensor and not some for each group.
+        sizes = [group.last - group.first for group in population.groups]
+        whole = reconstruction, merged.mean, merged.log_var, sample, merged.kl().mean(-1)
+        parts = zip(*(tensor.split(sizes) for tensor in whole), strict=True)
         found, other = [], iter(others)
-        for method, group in zip(methods, population.groups, strict=True):
+        for method, group, part in zip(methods, population.groups, parts, strict=True):
+            own_reconstruction, mean, log_var, own_sample, own_kl = part
             forward = Pass(
-                reconstruction=reconstruction[group.runs],
-                posterior=merged[group.runs],
-                sample=sample[group.runs],
+                reconstruction=own_reconstruction,
+                posterior=Gaussian(mean, log_var),
+                sample=own_sample,
                 step=population.step,
                 data_size=self.data_size,
                 draws=population.draws.of_runs(group.first, group.last),
                 networks=group.networks,
                 other_sample=self._other_sample(group, next(other), encoder) if method.other_batch else None,
                 labelled=None if labelled is None else labelled.of_runs(group.runs),
-                known_kl=kl[group.runs],
+                known_kl=own_kl,
             )
             found.append(method.loss(forward))
         return found

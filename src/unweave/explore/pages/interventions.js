@@ -1,7 +1,7 @@
 // Interventions: one true factor takes all its values, the others stay; which latents move?
 
-import { colours, savePng, sized, tile } from "./drawing.js";
-import { latest, make, panel } from "./panels.js";
+import { colours, sized, tile } from "./drawing.js";
+import { latest, make, panel, saver } from "./panels.js";
 
 const [LEFT, ROW, WIDTH, RIGHT, SHOWN] = [60, 36, 460, 90, 8];
 
@@ -28,10 +28,7 @@ export function interventionPanel({ run, view, source, report, select }) {
   const hint = source.encode
     ? "One true factor takes all its values, the others stay as they are chosen above. Each line is a latent’s mean code."
     : "One true factor of the first image takes all its values. Each line is a latent’s mean code.";
-  const save = make("button", {
-    type: "button", className: "save", textContent: "Save PNG", onclick: () => savePng(canvas, `${run.name}-intervention`),
-  });
-  const element = panel("intervention", "Change one true factor", make("p", { className: "hint", textContent: hint }), choice, sentence, canvas, save);
+  const element = panel("intervention", "Change one true factor", make("p", { className: "hint", textContent: hint }), choice, sentence, canvas, saver(canvas, `${run.name}-intervention`));
   return {
     element,
     canvas,

@@ -5,6 +5,7 @@ import { make } from "./panels.js";
 import { showRun } from "./run.js";
 
 const PATIENCE = 25; // milliseconds of decoding before the page may answer the reader again
+const STEP = 5; // images further for the next sheet of swaps; 12 images, so that 12 sheets differ
 
 const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
@@ -13,20 +14,30 @@ function offlineSource({ run, decoder, weights, examples, interventions }) {
   const decodeOne = decoderOf(decoder, run.shape, new Float32Array(bytesOf(weights).buffer));
   const batch = (bytes) => ({ n: bytes.length / (channels * height * width), channels, height, width, bytes });
   const shown = examples.map(({ image, code }) => ({ images: batch(bytesOf(image)), code }));
-  return {
-    describe: async () => ({ ...run, examples: shown.length ? shown : null }),
-    intervene: async (_factors, factor) => interventions[factor],
-    decode: async (codes) => {
-      const bytes = new Uint8Array(codes.length * channels * height * width);
-      let began = performance.now();
-      for (const [i, code] of codes.entries()) {
-        if (performance.now() - began > PATIENCE) {
-          await new Promise((resolve) => setTimeout(resolve));
-          began = performance.now();
-        }
-        bytes.set(decodeOne(code), i * channels * height * width);
+  const swap = run.swap && shown.length ? { ...run.swap, sheets: shown.length } : null;
+  const decode = async (codes) => {
+    const bytes = new Uint8Array(codes.length * channels * height * width);
+    let began = performance.now();
+    for (const [i, code] of codes.entries()) {
+      if (performance.now() - began > PATIENCE) {
+        await new Promise((resolve) => setTimeout(resolve));
+        began = performance.now();
       }
-      return batch(bytes);
+      bytes.set(decodeOne(code), i * channels * height * width);
+    }
+    return batch(bytes);
+  };
+  return {
+    decode,
+    describe: async () => ({ ...run, swap, examples: shown.length ? shown : null }),
+    intervene: async (_factors, factor) => interventions[factor],
+    swap: async (sheet) => {
+      const { content, rows, columns } = run.swap;
+      const chosen = Array.from({ length: rows + columns }, (_, i) => shown[(STEP * sheet + i) % shown.length]);
+      const styles = chosen.slice(rows);
+      const codes = chosen.slice(0, rows).flatMap((a) => styles.map((b) => [...a.code.slice(0, content), ...b.code.slice(content)]));
+      const parts = [...chosen.map(({ images }) => images), await decode(codes)];
+      return batch(new Uint8Array(await new Blob(parts.map(({ bytes }) => bytes)).arrayBuffer()));
     },
   };
 }

@@ -55,7 +55,7 @@ function slider(text, properties) {
   return { input, label: make("label", { htmlFor: id, textContent: text }), output: make("output", { htmlFor: id }) };
 }
 
-const saver = (canvas, name) =>
+export const saver = (canvas, name) =>
   make("button", { type: "button", className: "save", textContent: "Save PNG", onclick: () => savePng(canvas, name) });
 
 export function picturesPanel({ run, view, source, report }) {

@@ -4,6 +4,7 @@ import { savePng, stacked } from "./drawing.js";
 import { interventionPanel } from "./interventions.js";
 import { examplesPanel, factorsPanel, latentsPanel, latest, make, matrixPanel, picturesPanel, traversalPanel } from "./panels.js";
 import { readNumbers, readState, writeState } from "./state.js";
+import { swapsPanel } from "./swaps.js";
 
 const WALK = 2; // a walk goes from -2 to 2 and back
 const SECONDS = 4; // there and back
@@ -67,6 +68,7 @@ function panelsOf(context) {
   if (run.information) panels.push(matrixPanel(context));
   panels.push(traversalPanel(context));
   if (run.information) panels.push(interventionPanel(context));
+  if (run.swap) panels.push(swapsPanel(context));
   return panels;
 }
 
@@ -85,6 +87,7 @@ function firstView(run) {
     factors: known ? factors : run.first_factors && [...run.first_factors],
     latent,
     factor: run.factors.length ? whole("factor", run.factors.length) ?? bestFactor(run, latent) : null,
+    sheet: whole("sheet", run.swap?.sheets) ?? 0,
     walking: null,
     encodeFirst: Boolean(known && !codes), // the address names an image, and no code of its own
     ended: false,
@@ -99,6 +102,7 @@ function remembered(view, fixed) {
   if (view.factors) params.set("f", view.factors.join(","));
   params.set("latent", view.latent);
   if (view.factor !== null) params.set("factor", view.factor);
+  if (view.sheet) params.set("sheet", view.sheet);
   writeState(params);
 }
 

@@ -34,6 +34,7 @@ export function serverSource(id) {
     decode: (codes) => askImages(`${at}/decode`, { codes }),
     observe: (factors) => askImages(`${at}/observe`, { factors }),
     encode: async (factors) => (await askJson(`${at}/encode`, { factors })).mean,
+    swap: (sheet) => askImages(`${at}/swap`, { sheet }),
     intervene: (factors, factor) => askJson(`${at}/intervene`, { factors, factor }),
   };
 }
