@@ -1,203 +1,124 @@
-"""Train settings of the published study at full length, for the comparison with the published models.
+"""Runs of the published study's settings beside its published models, setting by setting.
 
-    python benchmarks/published.py FOLDER --minutes 9     (again, until it says that all runs are done)
-    python benchmarks/published.py FOLDER --score
-    python benchmarks/published.py FOLDER --compare results_dsprites_full.csv
+    unweave study run locatello2019_mini -o STUDY
+    unweave study collect STUDY
+    python benchmarks/published.py STUDY/results.parquet PUBLISHED --figure mini_study.png --csv numbers.csv
 
-Each call of the first goes on where the last one stopped. The second measures all runs, mean and sampled
-codes, into FOLDER/measured.json; the third prints the scores beside the published seeds of the same setting.
+PUBLISHED is the folder of the published results. A table in Markdown is printed: one row a setting, one
+column a score, with our value for each seed and, in brackets, how many of the published seeds are lower.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import multiprocessing
-import os
-import signal
-import threading
-import time
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
 
-import torch
+import matplotlib.pyplot as plt
+import pandas as pd
+from scipy.stats import kstest
 
-from unweave.data import load
-from unweave.evaluation.evaluate import Effort
-from unweave.evaluation.kept import evaluate_run
-from unweave.methods import DIPVAE1, DIPVAE2, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE, settings_of
-from unweave.methods.method import Method
-from unweave.run import Run, folder_name
-from unweave.spec import RunSpec
-from unweave.store import RunFolder
-from unweave.training.trainer import Plan, Report, Stopped, train_runs
+from unweave.report.beside import beside, outside
+from unweave.report.names import METHODS
+from unweave.report.published import published
+from unweave.results import METHOD_ORDER, read_table, wide
 
-METHODS: list[Method] = [
-    BetaVAE(1.0),
-    BetaVAE(4.0),
-    BetaVAE(16.0),
-    AnnealedVAE(c_max=5.0),
-    FactorVAE(10.0),
-    DIPVAE1(5.0),
-    DIPVAE2(5.0),
-    BetaTCVAE(beta=4.0),
-    BetaTCVAE(beta=10.0),
-]
-SEEDS = (0, 1)
-
-# Our method and its setting -> name and column of the published files.
-COLUMNS = {
-    "beta_vae": ("beta_vae", "vae_beta", "beta"),
-    "annealed_vae": ("annealed_vae", "annealed_vae_c_max", "c_max"),
-    "factor_vae": ("factor_vae", "factor_vae_gamma", "gamma"),
-    "dip_vae_i": ("dip_vae_i", "dip_vae_lambda_od", "lambda_od"),
-    "dip_vae_ii": ("dip_vae_ii", "dip_vae_lambda_od", "lambda_od"),
-    "beta_tcvae": ("beta_tc_vae", "beta_tc_vae_beta", "beta"),
+# Score, its name in the table, and the decimals worth printing.
+SCORES = {
+    "elbo.reconstruction": ("reconstruction", 1),
+    "elbo.kl": ("KL", 2),
+    "beta_vae_score.eval_accuracy": ("BetaVAE", 2),
+    "factor_vae_score.eval_accuracy": ("FactorVAE", 2),
+    "mig": ("MIG", 3),
+    "dci.disentanglement": ("DCI", 3),
+    "dci.completeness": ("DCI compl.", 3),
+    "dci.informativeness_test": ("DCI inform.", 3),
+    "sap": ("SAP", 3),
+    "modularity": ("modularity", 2),
+    "explicitness.test": ("explicitness", 3),
 }
 
 
-def specs(precision: str, steps: int) -> list[RunSpec]:
-    """All runs; FactorVAE makes half of the updates, as the published ones did."""
-    return [
-        RunSpec(
-            method,
-            seed=seed,
-            steps=steps // 2 if isinstance(method, FactorVAE) else steps,
-            precision=precision,  # type: ignore[arg-type]
-        )
-        for method in METHODS
-        for seed in SEEDS
-    ]
+def in_order(table: pd.DataFrame) -> pd.DataFrame:
+    """By method, strength and seed."""
+    place = table["method"].map({name: i for i, name in enumerate(METHOD_ORDER)})
+    return table.assign(place=place).sort_values(["place", "strength", "seed"]).drop(columns="place")
 
 
-def measure(job: tuple[Path, str, str, int]) -> dict[str, Any]:
-    """All scores of a run; they are in its folder too."""
-    folder, device, suite, threads = job
-    torch.set_num_threads(threads)
-    run = Run(RunFolder(folder), device)
-    kinds = ("mean", "sampled")
-    start = time.perf_counter()
-    records = evaluate_run(run, suite, kinds, Effort(jobs=threads))
-    method = {"name": run.spec.method.name, **settings_of(run.spec.method)}
-    print(f"{folder.name}: {time.perf_counter() - start:.0f} s", flush=True)
-    return {
-        "method": method,
-        "seed": run.spec.seed,
-        "precision": run.spec.precision,
-        "result": run.result,
-        "scores": {kind: dict(record) for kind, record in zip(kinds, records, strict=True)},
-        "seconds": {kind: record.seconds for kind, record in zip(kinds, records, strict=True)},
-        "images": records[0].images,
-    }
-
-
-def score(options: argparse.Namespace) -> None:
-    """Measure all runs, several at a time."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    folders = sorted(path.parent for path in options.folder.glob("*/spec.json"))
-    workers = max(1, min((os.cpu_count() or 1) // 2, len(folders)))
-    threads = max(1, (os.cpu_count() or 1) // workers)
-    jobs = [(folder, device, options.suite, threads) for folder in folders]
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        measured = list(pool.map(measure, jobs))
-    (options.folder / "measured.json").write_text(json.dumps(measured, indent=1))
-    print(f"-> {options.folder / 'measured.json'}", flush=True)
-
-
-def train(options: argparse.Namespace) -> None:
-    """Train for some minutes; measure what is finished."""
-    if options.minutes:
-        timer = threading.Timer(options.minutes * 60, os.kill, (os.getpid(), signal.SIGTERM))
-        timer.daemon = True
-        timer.start()
-    wanted = specs(options.precision, options.steps)
-    folders = [options.folder / folder_name(spec) for spec in wanted]
-
-    def tell(report: Report) -> None:
-        if report.step % 10_000 == 0:
-            rec = " ".join(f"{terms['reconstruction']:.0f}" for terms in report.terms)
-            print(
-                f"step {report.step:,} after {report.seconds:.0f} s, {len(report.runs)} runs: {rec}",
-                flush=True,
+def markdown(table: pd.DataFrame) -> str:
+    """One row a setting, one column a score; what no published seed reaches is bold."""
+    names = [name for name, _ in SCORES.values()]
+    lines = [f"| setting | {' | '.join(names)} |", f"|---{'|---' * len(names)}|"]
+    odd = outside(table)
+    for (method, strength), rows in table.groupby(["method", "strength"], sort=False):
+        cells = []
+        for score, (_, digits) in SCORES.items():
+            found = rows[rows["score"] == score]
+            texts = [f"{row.value:.{digits}f} ({row.below:g})" for row in found.itertuples()]
+            cells.append(
+                ", ".join(f"**{t}**" if odd[i] else t for t, i in zip(texts, found.index, strict=True))
             )
-
-    plan = Plan(options.device, log_every=1000, checkpoint_every=50_000)
-    try:
-        train_runs(wanted, load("dsprites"), folders, plan, tell)
-    except Stopped as stop:
-        print(f"{stop}; call again", flush=True)
-        return
-    print("all runs are done", flush=True)
+        lines.append(f"| `{method}` {strength:g} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
-# Our score of the mean codes, the published column, and the decimals worth printing.
-SHARED = [
-    ("elbo.reconstruction", "reconstruction_loss", 2),
-    ("elbo.kl", "kl_loss", 2),
-    ("beta_vae_score.eval_accuracy", "beta_vae_eval_accuracy", 3),
-    ("factor_vae_score.eval_accuracy", "factor_vae_eval_accuracy", 3),
-    ("mig", "mig_discrete_mig", 3),
-    ("dci.disentanglement", "dci_disentanglement", 3),
-    ("dci.completeness", "dci_completeness", 3),
-    ("dci.informativeness_test", "dci_informativeness_test", 3),
-    ("sap", "sap_score", 3),
-    ("modularity", "modularity_score", 3),
-    ("explicitness.test", "modularity_explicitness_score_test", 3),
-]
+def summary(table: pd.DataFrame) -> str:
+    """How many are outside of the published range, and whether ranks are uniform."""
+    lines = [f"{outside(table).sum()} of {len(table)} numbers are outside of the published range; of further"]
+    lines[0] += f" published seeds {(2 / (table['seeds'] + 1)).sum():.0f} would be"
+    for score, (name, _) in SCORES.items():
+        rows = table[table["score"] == score]
+        place = (rows["below"] + 0.5) / (rows["seeds"] + 1)
+        lines.append(
+            f"{name}: {outside(rows).sum()} of {len(rows)} outside, mean rank {place.mean():.2f}, "
+            f"p of uniform ranks {kstest(place, 'uniform').pvalue:.2f}"
+        )
+    return "\n".join(lines)
 
 
-def compare(options: argparse.Namespace) -> None:
-    """Print our runs beside the published ones, as a table in Markdown."""
-    import pandas as pd
-
-    published = pd.read_csv(options.compare, quotechar='"')
-    names = published["model_name"].str.strip("'")
-    measured = json.loads((options.folder / "measured.json").read_text())
-    print("| setting | score | ours | published mean (range of 50 seeds) | in range |")
-    print("|---|---|---|---|---|")
-    outside, numbers = 0, 0
-    for method in METHODS:
-        name, column, setting = COLUMNS[method.name]
-        value = float(getattr(method, setting))
-        rows = published[(names == name) & (published[column] == value)]
-        mine = [m for m in measured if m["method"] == {"name": method.name, **settings_of(method)}]
-        for ours, theirs, digits in SHARED:
-            low, high = rows[theirs].min(), rows[theirs].max()
-            found = [m["scores"]["mean"][ours] for m in mine]
-            right = [low <= number <= high for number in found]
-            numbers, outside = numbers + len(right), outside + right.count(False)
-            cells = [
-                f"{method.name} {setting}={value:g}",
-                ours,
-                ", ".join(f"{number:.{digits}f}" for number in found),
-                f"{rows[theirs].mean():.{digits}f} ({low:.{digits}f} to {high:.{digits}f})",
-                "yes" if all(right) else "no",
-            ]
-            print(f"| {' | '.join(cells)} |")
-    print(f"{outside} of {numbers} numbers are outside of the published range")
+def draw(table: pd.DataFrame, path: Path) -> None:
+    """Each setting's published range and median, and our runs as dots; a panel for each score."""
+    settings = table[["method", "strength"]].drop_duplicates().reset_index(drop=True)
+    place = {(row.method, row.strength): i for i, row in enumerate(settings.itertuples())}
+    figure, axes = plt.subplots(4, 3, figsize=(13, 11), sharex=True, layout="constrained")
+    for axis, (score, (name, _)) in zip(axes.flat, SCORES.items(), strict=False):
+        rows = table[table["score"] == score]
+        x = [place[key] for key in zip(rows["method"], rows["strength"], strict=True)]
+        axis.vlines(x, rows["low"], rows["high"], color="0.8", linewidth=5, label="published, 50 seeds")
+        axis.plot(x, rows["median"], "_", color="0.35", markersize=7, label="their median")
+        axis.plot(x, rows["value"], "o", color="C3", markersize=3.5, label="ours")
+        axis.set_title(name)
+    axes.flat[0].legend(frameon=False)
+    first = settings.drop_duplicates("method")
+    for axis in axes.flat:
+        axis.set_xticks([])
+        for edge in first.index[1:]:
+            axis.axvline(edge - 0.5, color="0.9", linewidth=0.8)
+    axes.flat[-1].axis("off")
+    for axis in (axes[3, 0], axes[3, 1], axes[2, 2]):
+        axis.set_xticks(first.index + 2.5, [METHODS[m] for m in first["method"]], rotation=30, ha="right")
+        axis.tick_params(axis="x", length=0, labelbottom=True)
+    figure.savefig(path, dpi=110)
 
 
 def main() -> None:
-    """Train, measure or compare."""
+    """Compare, and write what was asked for."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--minutes", type=float, default=0, help="stop after so many minutes")
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--precision", default="bf16")
-    parser.add_argument("--steps", type=int, default=300_000)
-    parser.add_argument("--score", action="store_true", help="measure runs that are trained")
-    parser.add_argument("--suite", default="study", help="which metrics")
-    parser.add_argument("--compare", type=Path, help="the published results_dsprites_full.csv")
+    parser.add_argument("results", type=Path, help="a table of results, .parquet or .csv")
+    parser.add_argument("published", type=Path, help="the folder with results_dsprites_full.csv")
+    parser.add_argument("--figure", type=Path)
+    parser.add_argument("--csv", type=Path, help="one row a run, for the record")
     options = parser.parse_args()
-    if options.compare:
-        compare(options)
-    elif options.score:
-        score(options)
-    else:
-        train(options)
+    own = read_table(options.results).table
+    table = in_order(beside(own, published(options.published).table, list(SCORES)))
+    print(markdown(table))
+    print()
+    print(summary(table))
+    if options.figure:
+        draw(table, options.figure)
+    if options.csv:
+        wide(own).round(5).to_csv(options.csv, index=False)
 
 
 if __name__ == "__main__":

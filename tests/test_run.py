@@ -13,8 +13,8 @@ from training.tiny import TINY
 from unweave.data import from_arrays
 from unweave.data.supervision import hold_out
 from unweave.errors import UnweaveError
-from unweave.gallery import CONTENTS, SHOWN, draw_missing_pictures, draw_pictures, swap_sheet
-from unweave.methods import MLVAE, VAE, BetaVAE
+from unweave.gallery import CONTENTS, SHOWN, draw_missing_pictures, draw_pictures, swap_sheet, traversals
+from unweave.methods import AE, MLVAE, VAE, BetaVAE
 from unweave.run import CHUNK, Run, folder_name
 from unweave.spec import RunSpec
 from unweave.store import write_tensors
@@ -31,6 +31,20 @@ def train(folder: Path, data: Any = TINY, **settings: Any) -> Run:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return train(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The codes that runs are asked to decode from now on."""
+    found: list[Any] = []
+    real = Run.decode
+
+    def noted(self: Run, codes: Any) -> Any:
+        found.append(codes)
+        return real(self, codes)
+
+    monkeypatch.setattr(Run, "decode", noted)
+    return found
 
 
 def test_a_run_knows_itself(run: Run) -> None:
@@ -176,16 +190,24 @@ def test_pictures_are_drawn_once(run: Run) -> None:
     assert gif.read_text() == "mine"
 
 
-def test_content_and_style_are_swapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_codes_without_a_prior_are_moved_over_the_range_that_images_have(
+    tmp_path: Path, asked: list[Any]
+) -> None:
+    run = train(tmp_path, method=AE())
+    codes = run.encode(IMAGES)
+    rows = traversals(run, IMAGES)
+    order = [int(label.split()[0].removeprefix("z")) for label, _ in rows]
+    assert order == np.argsort(-codes.std(axis=0)).tolist()
+    for (label, _), dimension, moved in zip(rows, order, asked, strict=True):
+        assert label == f"z{dimension}\ndeviation {codes[:, dimension].std():.2f}"
+        ends = np.quantile(codes[:, dimension], [0.025, 0.975])
+        assert moved[[0, -1], dimension] == pytest.approx(ends, abs=1e-6)
+        others = [other for other in range(4) if other != dimension]
+        assert moved[:, others] == pytest.approx(np.tile(codes[0, others], (SHOWN, 1)), abs=1e-6)
+
+
+def test_content_and_style_are_swapped(tmp_path: Path, asked: list[Any]) -> None:
     run = train(tmp_path, method=MLVAE(content=1))
-    asked: list[Any] = []
-    real = Run.decode
-
-    def noted(self: Run, codes: Any) -> Any:
-        asked.append(codes)
-        return real(self, codes)
-
-    monkeypatch.setattr(Run, "decode", noted)
     images = TINY.observe(TINY.factors_at(np.arange(60)))[:: 60 // (CONTENTS + SHOWN)]
     sheet = swap_sheet(run, images)
     codes = run.encode(images)

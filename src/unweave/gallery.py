@@ -18,6 +18,7 @@ from unweave.training.batches import Data
 
 SHOWN = 10  # images in a row
 REACH = 2.0  # traversals go from -REACH to REACH, where 95 % of the prior is
+TAIL = 0.025  # or, of codes that no prior holds together, over 95 % of what images have
 ROWS = 4  # rows of reconstructions
 LAST = "traversals.gif"  # the picture that is written last: where it is, the others are
 SEEN = 1000  # images from which a dimension's information is estimated
@@ -42,29 +43,32 @@ def draw_pictures(run: Run) -> list[Path]:
     if content_of(run):
         save(swap_sheet(run, images), folder / "swaps.png")
     rows = traversals(run, images)
-    title = (
-        f"{run.spec.method.name} on {run.spec.data}: one dimension of the code moves, {-REACH:g} to {REACH:g}"
-    )
+    reach = f"{-REACH:g} to {REACH:g}" if run.spec.method.stochastic else "over 95% of its range"
+    title = f"{run.spec.method.name} on {run.spec.data}: one dimension of the code moves, {reach}"
     save(labelled_sheet(title, rows), folder / "traversals.png")
     save(moving_sheet(title, rows), folder / LAST)
     return sorted(folder.iterdir())
 
 
 def traversals(run: Run, images: Images, columns: int = SHOWN) -> list[tuple[str, Images]]:
-    """A labelled row for each dimension of the code, the most informative first.
+    """A labelled row for each dimension of the code, the most used first; all start from the first image.
 
-    Information is the dimension's KL divergence from the prior, mean over the images; the code of the first
-    image is where all rows start from.
+    How much a dimension is used is its KL divergence from the prior, mean over the images, or, where codes
+    are not drawn and have no such divergence, the standard deviation of the codes.
     """
     posterior = run.posterior(images)
-    information = posterior.kl_per_dimension().mean(dim=0).cpu().numpy()
-    start = posterior.mean[0].cpu().numpy()
+    codes = posterior.mean.cpu().numpy()
+    if run.spec.method.stochastic:
+        used, label = posterior.kl_per_dimension().mean(dim=0).cpu().numpy(), "{:.2f} nats"
+        low, high = np.full_like(used, -REACH), np.full_like(used, REACH)
+    else:
+        used, label = codes.std(axis=0), "deviation {:.2f}"
+        low, high = np.quantile(codes, [TAIL, 1 - TAIL], axis=0)
     rows = []
-    for dimension in np.argsort(-information):
-        codes = np.tile(start, (columns, 1))
-        codes[:, dimension] = np.linspace(-REACH, REACH, columns)
-        label = f"z{dimension}\n{information[dimension]:.2f} nats"
-        rows.append((label, to_bytes(run.decode(codes))))
+    for dimension in np.argsort(-used):
+        moved = np.tile(codes[0], (columns, 1))
+        moved[:, dimension] = np.linspace(low[dimension], high[dimension], columns)
+        rows.append((f"z{dimension}\n{label.format(used[dimension])}", to_bytes(run.decode(moved))))
     return rows
 
 

@@ -13,10 +13,12 @@ import pytest
 
 import unweave
 from explore.conftest import Serve
+from training.tiny import TINY
 from unweave.errors import UnweaveError
+from unweave.explore.run_view import view_of
 from unweave.explore.server import PAGES, ExploreServer
 from unweave.explore.subject import HELD, Subject, subject_at
-from unweave.methods import BetaVAE
+from unweave.methods import AE, BetaVAE
 from unweave.spec import RunSpec
 from unweave.study.folder import StudyFolder
 from unweave.study.spec import StudySpec
@@ -133,6 +135,15 @@ def test_a_run_is_described(run_folder: Path, serve: Serve) -> None:
     assert described["dead"] == [value < 0.01 for value in kl]
     assert [factor["size"] for factor in described["factors"]] == [3, 6, 40, 32, 32]
     assert np.array(described["information"]).shape == (4, 5)
+
+
+def test_codes_without_a_prior_have_no_divergence_from_it(tmp_path: Path) -> None:
+    run = unweave.train(AE(), TINY, out=tmp_path, device="cpu", steps=2, batch=4, latents=4)
+    described = view_of(run).description
+    assert described["kl"] is None
+    spread = run.encode(TINY.observe(TINY.sample_factors(500, 0))).std(axis=0)
+    assert described["order"][0] == int(spread.argmax())
+    assert described["dead"] == [False] * 4
 
 
 def test_codes_and_factors_become_what_the_run_makes_of_them(run_folder: Path, serve: Serve) -> None:

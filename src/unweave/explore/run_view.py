@@ -141,10 +141,13 @@ class RunView:
         start = codes[0]
         if self.truth is not None:
             start = self.encode(np.array([[size // 2 for size in self.truth.sizes]]))[0][0]
+        # Codes that are not drawn have no divergence from a prior: those that images move most come first.
+        drawn = self.run.spec.method.stochastic
+        used = kl if drawn else codes.std(axis=0)
         return {
-            "kl": kl.astype(float).round(5).tolist(),
-            "order": np.argsort(-kl, kind="stable").tolist(),
-            "dead": (kl < DEAD).tolist(),
+            "kl": kl.astype(float).round(5).tolist() if drawn else None,
+            "order": np.argsort(-used, kind="stable").tolist(),
+            "dead": (used < DEAD).tolist() if drawn else (used == 0).tolist(),
             "start": start.astype(float).round(4).tolist(),
             "reach": max(LEAST_REACH, float(math.ceil(np.abs(codes).max()))),
         }

@@ -1,0 +1,96 @@
+"""Does weak supervision pay? Ada-GVAE, which learns from pairs, beside beta-VAEs, which learn from images.
+
+    unweave study run locatello2020_weak -o STUDY
+    unweave study collect STUDY
+    python benchmarks/weak_supervision.py STUDY/results.parquet PUBLISHED --figure weak_supervision.png
+
+PUBLISHED is the folder of the published results, whose beta-VAEs stand beside the own ones. A table of
+medians in Markdown is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from unweave.report.published import published
+from unweave.results import read_table, wide
+
+SCORES = {
+    "mig": "MIG",
+    "dci.disentanglement": "DCI",
+    "factor_vae_score.eval_accuracy": "FactorVAE",
+    "sap": "SAP",
+}
+KINDS = [
+    ("published", "beta_vae", "beta-VAE, published", "0.55"),
+    ("own", "beta_vae", "beta-VAE", "C0"),
+    ("own", "ada_gvae", "Ada-GVAE", "C3"),
+]
+
+
+def markdown(runs: pd.DataFrame) -> str:
+    """Median and range of each method and beta."""
+    lines = [
+        f"| method | beta | seeds | {' | '.join(SCORES.values())} |",
+        f"|---|---|---{'|---' * len(SCORES)}|",
+    ]
+    for source, method, title, _ in KINDS:
+        own = runs[(runs["source"] == source) & (runs["method"] == method)]
+        for beta, rows in own.groupby("strength"):
+            cells = [
+                f"{rows[score].median():.3f} ({rows[score].min():.2f} to {rows[score].max():.2f})"
+                for score in SCORES
+            ]
+            lines.append(f"| {title} | {beta:g} | {len(rows)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def draw(runs: pd.DataFrame, path: Path) -> None:
+    """Each run a dot, each setting a column with a line at its median."""
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    for axis, score in zip(axes, list(SCORES)[:2], strict=True):
+        ticks: list[str] = []
+        for source, method, title, colour in KINDS:
+            own = runs[(runs["source"] == source) & (runs["method"] == method)]
+            for number, (beta, rows) in enumerate(own.groupby("strength")):
+                x, label = len(ticks), title if number == 0 else None
+                spread = [x + 0.5 * (i / max(len(rows) - 1, 1) - 0.5) for i in range(len(rows))]
+                axis.plot(spread, rows[score], "o", color=colour, markersize=3.5, alpha=0.7, label=label)
+                axis.hlines(rows[score].median(), x - 0.4, x + 0.4, color=colour, linewidth=2)
+                ticks.append(f"{beta:g}")
+        axis.set_xticks(range(len(ticks)), ticks)
+        axis.set_xlabel("beta")
+        axis.set_title(SCORES[score])
+        axis.set_ylim(bottom=0)
+    axes[0].legend(frameon=False)
+    figure.savefig(path, dpi=110)
+
+
+def main() -> None:
+    """Print the table, draw the figure."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("results", type=Path, help="a table of results, .parquet or .csv")
+    parser.add_argument("published", type=Path, help="the folder with results_dsprites_full.csv")
+    parser.add_argument("--figure", type=Path)
+    parser.add_argument("--csv", type=Path, help="one row a run, for the record")
+    options = parser.parse_args()
+    own, theirs = (
+        wide(read(path).table)
+        for read, path in ((read_table, options.results), (published, options.published))
+    )
+    runs = pd.concat([own, theirs[(theirs["data"] == "dsprites") & (theirs["method"] == "beta_vae")]])
+    print(markdown(runs))
+    if options.figure:
+        draw(runs, options.figure)
+    if options.csv:
+        own.round(5).to_csv(options.csv, index=False)
+
+
+if __name__ == "__main__":
+    main()
