@@ -7,11 +7,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from unweave.nn import spectral
 from unweave.nn.layers import Conv2d, Linear
-from unweave.nn.spectral import normalised, spectral_norms, through_normalised
+from unweave.nn.spectral import normalised_layers, through_with
 from unweave.streams import Stream
 
 RUNS = [Stream.of(seed) for seed in (0, 1, 2)]
+
+
+def spectral_norms(weight: Tensor) -> Tensor:
+    """Those of a single layer."""
+    return spectral.spectral_norms([weight])[0]
+
+
+def normalised(weight: Tensor) -> Tensor:
+    """The weights of a single layer."""
+    return spectral.normalised([weight])[0]
+
+
+def through_normalised(layers: nn.ModuleList, x: Tensor) -> Tensor:
+    return through_with(normalised_layers(layers), layers, x)
 
 
 def matrices(seed: int, rows: int, columns: int, runs: int = 3) -> Tensor:
@@ -83,6 +98,16 @@ def test_normalised_weights_stretch_nothing_and_keep_their_direction() -> None:
     torch.testing.assert_close(torch.linalg.svdvals(found)[:, 0], torch.ones(3).double(), rtol=0.007, atol=0)
     torch.testing.assert_close(normalised(found), found, rtol=0.007, atol=1e-6)
     torch.testing.assert_close(found / found[:, :1, :1], weight / weight[:, :1, :1])
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=4), st.integers(0, 99)
+)
+def test_layers_of_all_sizes_are_measured_together_as_alone(sizes: list[tuple[int, int]], seed: int) -> None:
+    layers = [100.0**-i * matrices(seed + i, *size) for i, size in enumerate(sizes)]
+    for found, layer in zip(spectral.spectral_norms(layers), layers, strict=True):
+        torch.testing.assert_close(found, spectral_norms(layer), rtol=1e-9, atol=0)
 
 
 def test_weights_that_are_all_zero_stay_so() -> None:

@@ -9,7 +9,7 @@ selection for disentangling GANs, ICML 2020.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from unweave.errors import UnweaveError
 from unweave.nn.gaussian import Gaussian
 from unweave.nn.layers import Conv2d, ConvTranspose2d, Linear, at_least_float32
-from unweave.nn.spectral import through_normalised
+from unweave.nn.spectral import normalised_layers, through_with
 from unweave.streams import Stream
 
 HALVINGS = 4
@@ -92,7 +92,7 @@ class Generator(nn.Module):
 
 
 class Features(nn.Module):
-    """Images (P, B, C, H, W) -> features (P, B, 128), by layers that are spectrally normalised."""
+    """Images (P, B, C, H, W) -> features (P, B, 128), by layers whose weights are given normalised."""
 
     def __init__(self, streams: Sequence[Stream], network: str, shape: tuple[int, int, int]) -> None:
         super().__init__()
@@ -105,10 +105,15 @@ class Features(nn.Module):
         inputs = channels * height * width
         self.dense = nn.ModuleList([Linear(streams, f"{network}.dense", inputs, WIDTH, "leaky_relu")])
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Of bytes, or of numbers from 0 to 1."""
-        small = through_normalised(self.convolutions, x).permute(0, 1, 3, 4, 2).flatten(2)
-        return through_normalised(self.dense, small)
+    def forward(self, x: Tensor, weights: Mapping[nn.Module, Tensor]) -> Tensor:
+        """Of bytes, or of numbers from 0 to 1, with these weights of the layers."""
+        small = through_with(weights, self.convolutions, x).permute(0, 1, 3, 4, 2).flatten(2)
+        return through_with(weights, self.dense, small)
+
+    @property
+    def stacks(self) -> tuple[nn.ModuleList, nn.ModuleList]:
+        """All its layers."""
+        return self.convolutions, self.dense
 
 
 class ReadingDiscriminator(nn.Module):
@@ -135,15 +140,18 @@ class ReadingDiscriminator(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Gaussian]:
         """D and Q."""
-        features = self.features(x)
-        return at_least_float32(through_normalised(self.verdict, features)).squeeze(-1), self._read(features)
+        weights = normalised_layers(*self.features.stacks, self.verdict, self.guess)
+        features = self.features(x, weights)
+        verdict = at_least_float32(through_with(weights, self.verdict, features)).squeeze(-1)
+        return verdict, self._read(features, weights)
 
     def read(self, x: Tensor) -> Gaussian:
         """Q alone."""
-        return self._read(self.features(x))
+        weights = normalised_layers(*self.features.stacks, self.guess)
+        return self._read(self.features(x, weights), weights)
 
-    def _read(self, features: Tensor) -> Gaussian:
-        found = at_least_float32(through_normalised(self.guess, features))
+    def _read(self, features: Tensor, weights: Mapping[nn.Module, Tensor]) -> Gaussian:
+        found = at_least_float32(through_with(weights, self.guess, features))
         if not self.variance:
             return Gaussian(found, torch.zeros_like(found))
         mean, log_var = found.chunk(2, dim=-1)
@@ -163,7 +171,8 @@ class PairJudge(nn.Module):
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         """Logits."""
-        return at_least_float32(self.logits(self.features(torch.cat([first, second], dim=2))))
+        features = self.features(torch.cat([first, second], dim=2), normalised_layers(*self.features.stacks))
+        return at_least_float32(self.logits(features))
 
 
 def _checked(shape: tuple[int, int, int]) -> tuple[int, int, int]:
