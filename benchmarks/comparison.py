@@ -1,0 +1,90 @@
+"""All methods of a table of results beside each other: median and range over seeds.
+
+    python benchmarks/comparison.py RESULTS --figure comparison.png
+
+RESULTS is a table of results, .parquet or .csv, such as `unweave study collect` writes. A table in Markdown is
+printed, the method with the largest median MIG first.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from unweave.results import read_table, wide
+
+SCORES = {
+    "factor_vae_score.eval_accuracy": "FactorVAE",
+    "mig": "MIG",
+    "dci.disentanglement": "DCI",
+    "sap": "SAP",
+    "modularity": "modularity",
+    "dci.informativeness_test": "informativeness",
+    "infomec.modularity": "InfoM",
+    "infomec.compactness": "InfoC",
+    "infomec.explicitness": "InfoE",
+}
+DRAWN = ("mig", "dci.disentanglement", "factor_vae_score.eval_accuracy")
+
+
+def kinds(runs: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """The runs of each method, and of each setting of a method that has several; best MIG first."""
+    several = runs.groupby("method")["setting"].nunique()
+    names = [
+        f"{method} ({setting})" if several[method] > 1 else method
+        for method, setting in zip(runs["method"], runs["setting"], strict=True)
+    ]
+    found = [(str(name), rows) for name, rows in runs.groupby(pd.Series(names, runs.index))]
+    return sorted(found, key=lambda kind: -float(kind[1]["mig"].median()))
+
+
+def markdown(runs: pd.DataFrame) -> str:
+    """Median and range."""
+    lines = [f"| method | seeds | {' | '.join(SCORES.values())} |", f"|---|---{'|---' * len(SCORES)}|"]
+    for name, rows in kinds(runs):
+        cells = [
+            f"{rows[score].median():.2f} ({rows[score].min():.2f} to {rows[score].max():.2f})"
+            for score in SCORES
+        ]
+        lines.append(f"| `{name}` | {len(rows)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def draw(runs: pd.DataFrame, path: Path) -> None:
+    """Each run a dot, each method a row, with a mark at its median."""
+    ordered = kinds(runs)[::-1]
+    figure, axes = plt.subplots(1, len(DRAWN), figsize=(12, 0.8 + 0.28 * len(ordered)), sharey=True)
+    for axis, score in zip(axes, DRAWN, strict=True):
+        for y, (_, rows) in enumerate(ordered):
+            axis.plot(rows[score], [y] * len(rows), "o", color="C0", markersize=4, alpha=0.6)
+            axis.plot(rows[score].median(), y, "|", color="C3", markersize=12, markeredgewidth=2)
+        axis.set_title(SCORES[score])
+        axis.set_xlim(left=0)
+        axis.grid(axis="y", color="0.92")
+    axes[0].set_yticks(range(len(ordered)), [name for name, _ in ordered])
+    figure.tight_layout()
+    figure.savefig(path, dpi=100)
+
+
+def main() -> None:
+    """Print the table, draw the figure."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("results", type=Path, help="a table of results, .parquet or .csv")
+    parser.add_argument("--figure", type=Path)
+    parser.add_argument("--csv", type=Path, help="one row a run, for the record")
+    options = parser.parse_args()
+    runs = wide(read_table(options.results).table)
+    print(markdown(runs))
+    if options.figure:
+        draw(runs, options.figure)
+    if options.csv:
+        runs.round(5).to_csv(options.csv, index=False)
+
+
+if __name__ == "__main__":
+    main()
