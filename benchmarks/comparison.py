@@ -2,8 +2,8 @@
 
     python benchmarks/comparison.py RESULTS --figure comparison.png
 
-RESULTS is a table of results, .parquet or .csv, such as `unweave study collect` writes. A table in Markdown is
-printed, the method with the largest median MIG first.
+RESULTS is a table of results, .parquet or .csv, such as `unweave study collect` writes. A table in Markdown
+is printed, the method with the largest median MIG first.
 """
 
 from __future__ import annotations

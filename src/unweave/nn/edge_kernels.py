@@ -44,20 +44,24 @@ def _windows(
 def _first_kernel(
     image, w, bias, out, images, positions_each,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, BYTES: tl.constexpr, CHANNELS: tl.constexpr,
-    FEATURES: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr,
+    FEATURES: tl.constexpr, FORWARD: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr,
 ):  # fmt: skip
+    # If FORWARD, with bias and ReLU, as in the kernels of the other layers.
     run = tl.program_id(1).to(tl.int64)
     positions = images * (HEIGHT // 2) * (WIDTH // 2)
     n, t = tl.arange(0, FEATURES), tl.arange(0, 16 * CHANNELS)
     image += run * images * HEIGHT * WIDTH * CHANNELS
     weights = tl.load(w + run * 16 * CHANNELS * FEATURES + t[:, None] * FEATURES + n[None, :])
-    each_bias = tl.load(bias + run * FEATURES + n)[None, :]
+    if FORWARD:
+        each_bias = tl.load(bias + run * FEATURES + n)[None, :]
     out += run * positions * FEATURES
     first = tl.program_id(0) * positions_each
     for start in range(first, first + positions_each, BM):
         r = start + tl.arange(0, BM)
         windows = _windows(image, r, positions, HEIGHT, WIDTH, BYTES, CHANNELS).to(weights.dtype)
-        total = tl.maximum(tl.dot(windows, weights, input_precision=PRECISION) + each_bias, 0.0)
+        total = tl.dot(windows, weights, input_precision=PRECISION)
+        if FORWARD:
+            total = tl.maximum(total + each_bias, 0.0)
         tl.store(out + r[:, None] * FEATURES + n[None, :], total, (r < positions)[:, None])
 
 
@@ -189,14 +193,18 @@ def padded(image: Tensor) -> Tensor:
     return F.pad(image, (0, 1)) if image.shape[-1] == 3 else image
 
 
-def first(image: Tensor, w: Tensor, bias: Tensor, precision: str) -> Tensor:
-    """ReLU of the first convolution: (P, B, H, W, channels), padded -> (P, B, H/2, W/2, features)."""
+def first(image: Tensor, w: Tensor, bias: Tensor | None, precision: str) -> Tensor:
+    """The first convolution: (P, B, H, W, channels), padded -> (P, B, H/2, W/2, features).
+
+    With a bias (P, features), its ReLU.
+    """
     runs, images, height, width, channels = image.shape
     features, positions = w.shape[4], images * (height // 2) * (width // 2)
     out = w.new_empty(runs, images, height // 2, width // 2, features)
     _first_kernel[(triton.cdiv(positions, FIRST_EACH), runs)](
-        image, _padded_weights(w), bias, out, images, FIRST_EACH, height, width, image.dtype == torch.uint8,
-        channels, features, precision, FIRST_ROWS, num_warps=4, num_stages=1,
+        image, _padded_weights(w), w if bias is None else bias, out, images, FIRST_EACH, height, width,
+        image.dtype == torch.uint8, channels, features, bias is not None, precision, FIRST_ROWS, num_warps=4,
+        num_stages=1,
     )  # fmt: skip
     return out
 

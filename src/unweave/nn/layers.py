@@ -9,8 +9,9 @@ NVIDIA's tensor cores, inside of `precision_context`; "bf16", where activations 
 float32, rounded at use, except for those of dense layers in "bf16", which are rounded copies of what the
 optimiser keeps.
 
-Images are bytes of 0 to 255 or numbers from 0 to 1. On CUDA with Triton, stacks of convolutions of the usual
-shapes go through the kernels behind stacks.py; everything else, and all other devices, through torch's own.
+Images are bytes of 0 to 255 or numbers from 0 to 1. On CUDA with Triton, convolutions of the usual shapes go
+through the kernels behind stacks.py, or, where something stands between them, behind single_convolutions.py;
+everything else, and all other devices, through torch's own.
 
 On a CPU the runs go through the convolutions one after another. Forward and backward through the study's
 convolutions, batch 64, milliseconds a run on 2 cores (AMD EPYC, torch 2.13), a loop of separate models in
@@ -313,6 +314,12 @@ def _convolved(
     precision: Precision,
 ) -> Tensor:
     """The one place that chooses how a convolution is computed."""
+    if is_on_kernels(x, weight, padding):
+        from unweave.nn import single_convolutions as single
+
+        product = single.convolve if convolution is F.conv2d else single.convolve_transposed
+        y = product(x, weight, padding, precision)
+        return _activated(y + bias[:, None, :, None, None].to(y.dtype), activation)
     x, weight, bias = _rounded(precision, as_numbers(x), weight, bias)
     if _runs_together(x):
         runs, images, channels, height, width = x.shape
@@ -333,18 +340,32 @@ def have_kernels(layers: Sequence[Layer], x: Tensor) -> bool:
     """Whether the kernels can do a stack: on CUDA with Triton, the study's shapes."""
     if not layers or not x.is_cuda or not has_triton():
         return False
-    fits = all(size & (size - 1) == 0 for size in x.shape[-2:])  # powers of two
+    fits = _are_powers_of_two(x)
     if isinstance(layers[0], ConvTranspose2d):  # these end in the image's logits
         fits &= layers[-1].weight.shape[2] <= EDGE_CHANNELS
         activations = [*["relu"] * (len(layers) - 1), "none"]
     else:
         fits &= min(x.shape[-2:]) >= 2 ** len(layers)
         activations = ["relu"] * len(layers)
-    return fits and [layer.activation for layer in layers] == activations and all(map(_has_kernel, layers))
+    found = [(layer.weight, cast(Conv2d | ConvTranspose2d, layer).padding) for layer in layers]
+    return (
+        fits
+        and [layer.activation for layer in layers] == activations
+        and all(_has_kernel(weight, padding) for weight, padding in found)
+    )
 
 
-def _has_kernel(layer: Layer) -> bool:
-    weight, padding = layer.weight, cast(Conv2d | ConvTranspose2d, layer).padding
+def is_on_kernels(x: Tensor, weight: Tensor, padding: int) -> bool:
+    """Whether the kernels can do a single convolution, of either direction and with any activation."""
+    fits = x.is_cuda and has_triton() and _are_powers_of_two(x) and min(x.shape[-2:]) >= 2
+    return fits and _has_kernel(weight, padding)
+
+
+def _are_powers_of_two(images: Tensor) -> bool:
+    return all(size & (size - 1) == 0 for size in images.shape[-2:])
+
+
+def _has_kernel(weight: Tensor, padding: int) -> bool:
     small, big, kernel = weight.shape[1], weight.shape[2], weight.shape[-1]
     if big <= EDGE_CHANNELS:
         usual = (kernel, padding) == (4, 1)

@@ -21,13 +21,13 @@ from unweave.nn.layers import EDGE_CHANNELS
 
 def down(x: Tensor, paddings: Sequence[int], precision: str, parameters: Sequence[Tensor]) -> Tensor:
     """Images (P, B, C, H, W), bytes or numbers, through convolutions: (P, B, features, h, w)."""
-    y: Tensor = _Down.apply(_last_channels(x), tuple(paddings), precision, *parameters)
+    y: Tensor = _Down.apply(last_channels(x), tuple(paddings), precision, *parameters)
     return y.permute(0, 1, 4, 2, 3)
 
 
 def up(x: Tensor, paddings: Sequence[int], precision: str, parameters: Sequence[Tensor]) -> Tensor:
     """Features (P, B, C, h, w) through transposed convolutions: (P, B, channels, H, W)."""
-    y: Tensor = _Up.apply(_last_channels(x), tuple(paddings), precision, *parameters)
+    y: Tensor = _Up.apply(last_channels(x), tuple(paddings), precision, *parameters)
     return y.permute(0, 1, 4, 2, 3)
 
 
@@ -40,7 +40,7 @@ def up_to_likelihood(
     parameters: Sequence[Tensor],
 ) -> Tensor:
     """(P,): what `reconstruction_loss` says of the logits and the images, bytes or numbers."""
-    arguments = _last_channels(x), _last_channels(images), likelihood, tuple(paddings), precision
+    arguments = last_channels(x), last_channels(images), likelihood, tuple(paddings), precision
     loss: Tensor = _UpToLikelihood.apply(*arguments, *parameters)
     return loss
 
@@ -53,10 +53,10 @@ class _Down(torch.autograd.Function):
         ctx: Any, x: Tensor, paddings: tuple[int, ...], precision: str, *parameters: Tensor
     ) -> Tensor:
         weights, biases = _ready(parameters, precision)
-        how = _products(precision)
-        seen = [edge.padded(x) if _is_edge(weights[0]) else x.to(weights[0].dtype)]
+        how = products(precision)
+        seen = [edge.padded(x) if is_edge(weights[0]) else x.to(weights[0].dtype)]
         for w, bias, padding in zip(weights, biases, paddings, strict=True):
-            if _is_edge(w):
+            if is_edge(w):
                 y = edge.first(seen[-1], w, bias, how)
             else:
                 y, _ = inner.correlate(seen[-1], w, padding, how, bias=bias)
@@ -74,17 +74,17 @@ class _Down(torch.autograd.Function):
         to_x, found = None, list[Tensor | None]()
         for number in reversed(range(count)):
             x, w, padding = seen[number], weights[number], ctx.paddings[number]
-            if _is_edge(w):
+            if is_edge(w):
                 to_w = edge.first_gradient(x, g, w.shape[3], how)
             else:
                 to_w = inner.weight_gradient(x, g, w.shape[1], padding, how)
-            found = [_as_parameter(to_w), sums, *found]
+            found = [as_parameter(to_w), sums, *found]
             if number > 0:
                 g, sums = inner.spread(g, w, padding, how, mask=x)
             elif ctx.needs_input_grad[0]:
-                to_x = (
-                    edge.last(g, w, None, how) if _is_edge(w) else inner.spread(g, w, padding, how)[0]
-                ).to(ctx.dtype)
+                to_x = (edge.last(g, w, None, how) if is_edge(w) else inner.spread(g, w, padding, how)[0]).to(
+                    ctx.dtype
+                )
         return to_x, None, None, *found
 
 
@@ -96,7 +96,7 @@ class _Up(torch.autograd.Function):
         ctx: Any, x: Tensor, paddings: tuple[int, ...], precision: str, *parameters: Tensor
     ) -> Tensor:
         weights, biases = _ready(parameters, precision)
-        ctx.how, ctx.paddings, ctx.dtype = _products(precision), paddings, x.dtype
+        ctx.how, ctx.paddings, ctx.dtype = products(precision), paddings, x.dtype
         seen = _up_to_last(x, weights, biases, paddings, ctx.how)
         ctx.save_for_backward(*seen, *weights)
         return edge.last(seen[-1], weights[-1], biases[-1], ctx.how)
@@ -123,7 +123,7 @@ class _UpToLikelihood(torch.autograd.Function):
         *parameters: Tensor,
     ) -> Tensor:
         weights, biases = _ready(parameters, precision)
-        ctx.how, ctx.paddings, ctx.dtype = _products(precision), paddings, x.dtype
+        ctx.how, ctx.paddings, ctx.dtype = products(precision), paddings, x.dtype
         seen = _up_to_last(x, weights, biases, paddings, ctx.how)
         loss, slopes, to_bias = edge.last_likelihood(
             seen[-1], weights[-1], biases[-1], images, likelihood, ctx.how
@@ -164,22 +164,22 @@ def _up_backward(
     """Gradients of the input and of all parameters; g is the logits', but for the factor scale (P,)."""
     sums: Tensor | None
     g, to_w, sums = edge.last_gradient(g, seen[-1], weights[-1], scale, len(seen) > 1, how)
-    found: list[Tensor | None] = [_as_parameter(to_w), to_bias]
+    found: list[Tensor | None] = [as_parameter(to_w), to_bias]
     for number in reversed(range(len(seen) - 1)):
         x, w, padding = seen[number], weights[number], paddings[number]
         to_w = inner.weight_gradient(g, x, w.shape[1], padding, how)
-        found = [_as_parameter(to_w), sums, *found]
+        found = [as_parameter(to_w), sums, *found]
         # What the stack was given is not ours to mask.
         g, sums = inner.correlate(g, w, padding, how, mask=x if number > 0 else None)
     return g, found
 
 
-def _is_edge(w: Tensor) -> bool:
+def is_edge(w: Tensor) -> bool:
     """Whether the layer, of weights (P, k, k, big, small), is one at the image's end."""
     return w.shape[3] <= EDGE_CHANNELS
 
 
-def _products(precision: str) -> str:
+def products(precision: str) -> str:
     """How float32 numbers are multiplied: in three products of TF32, as exact as float32, or in one.
 
     bfloat16 numbers are always multiplied exactly.
@@ -188,15 +188,22 @@ def _products(precision: str) -> str:
 
 
 def _ready(parameters: Sequence[Tensor], precision: str) -> tuple[list[Tensor], list[Tensor]]:
-    """Weights as the kernels take them, (P, k, k, big, small), and biases."""
-    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-    weights = [w.permute(0, 3, 4, 2, 1).to(dtype).contiguous() for w in parameters[0::2]]
+    """Weights as the kernels take them, and biases."""
+    weights = [ready_weight(weight, precision) for weight in parameters[0::2]]
     return weights, [bias.contiguous() for bias in parameters[1::2]]
 
 
-def _as_parameter(to_w: Tensor) -> Tensor:
+def ready_weight(weight: Tensor, precision: str) -> Tensor:
+    """A layer's weights as the kernels take them: (P, k, k, big, small)."""
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    return weight.permute(0, 3, 4, 2, 1).to(dtype).contiguous()
+
+
+def as_parameter(to_w: Tensor) -> Tensor:
+    """A gradient of `ready_weight`'s layout in that of the parameter."""
     return to_w.contiguous().permute(0, 4, 3, 1, 2)
 
 
-def _last_channels(images: Tensor) -> Tensor:
+def last_channels(images: Tensor) -> Tensor:
+    """(P, B, C, H, W) as the kernels take them: (P, B, H, W, C)."""
     return images.permute(0, 1, 3, 4, 2).contiguous()

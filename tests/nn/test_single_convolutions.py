@@ -1,0 +1,73 @@
+"""Single convolutions by Triton's kernels against torch's own, in float64."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from nn.triton_device import DEVICE, numbers, poison  # noqa: F401
+
+from unweave.nn import single_convolutions as single  # isort: skip
+from unweave.nn import layers
+from unweave.streams import Stream
+
+RUNS, IMAGES = 2, 3
+
+
+def one_by_one(convolution: Callable[..., Tensor], x: Tensor, weight: Tensor, padding: int) -> Tensor:
+    """Each run by itself, in float64."""
+    return torch.stack([convolution(a, b, stride=2, padding=padding) for a, b in zip(x, weight, strict=True)])
+
+
+def check(
+    ours: Callable[..., Tensor], theirs: Callable[..., Tensor], x: Tensor, weight: Tensor, padding: int
+) -> None:
+    """Values and both gradients."""
+    mine = [tensor.float().to(DEVICE).requires_grad_() for tensor in (x, weight)]
+    true = [tensor.clone().requires_grad_() for tensor in (x, weight)]
+    got, expected = ours(*mine, padding, "float32"), one_by_one(theirs, true[0], true[1], padding)
+    torch.testing.assert_close(got.double().cpu(), expected, rtol=1e-4, atol=1e-4)
+    towards = numbers(9, *expected.shape)
+    (got * towards.float().to(DEVICE)).sum().backward()
+    (expected * towards).sum().backward()
+    for found, exact in zip(mine, true, strict=True):
+        assert found.grad is not None
+        torch.testing.assert_close(found.grad.double().cpu(), exact.grad, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("channels", "padding"), [(1, 1), (2, 1), (3, 1), (32, 1), (16, 0)])
+def test_a_convolution(channels: int, padding: int) -> None:
+    kernel = 2 + 2 * padding
+    x, weight = numbers(1, RUNS, IMAGES, channels, 8, 4), numbers(2, RUNS, 16, channels, kernel, kernel)
+    check(single.convolve, F.conv2d, x, weight, padding)
+
+
+@pytest.mark.parametrize(("channels", "padding"), [(1, 1), (2, 1), (3, 1), (32, 1), (16, 0)])
+def test_a_transposed_convolution(channels: int, padding: int) -> None:
+    kernel = 2 + 2 * padding
+    x, weight = numbers(3, RUNS, IMAGES, 16, 2, 4), numbers(4, RUNS, 16, channels, kernel, kernel)
+    check(single.convolve_transposed, F.conv_transpose2d, x, weight, padding)
+
+
+def test_bytes_are_numbers_from_0_to_1() -> None:
+    pixels = torch.arange(RUNS * IMAGES * 8 * 8).remainder(256).view(RUNS, IMAGES, 1, 8, 8).to(torch.uint8)
+    weight = numbers(5, RUNS, 16, 1, 4, 4)
+    got = single.convolve(pixels.to(DEVICE), weight.float().to(DEVICE), 1, "float32")
+    expected = one_by_one(F.conv2d, pixels.double() / 255, weight, 1)
+    torch.testing.assert_close(got.double().cpu(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [layers.Conv2d, layers.ConvTranspose2d])
+def test_layers_are_the_same_by_both_ways(
+    kind: type[layers.Conv2d | layers.ConvTranspose2d], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layer = kind([Stream.of(seed) for seed in range(RUNS)], "layer", 16, 32, activation="leaky_relu")
+    layer.bias.data = numbers(6, *layer.bias.shape).float()
+    layer.to(DEVICE)
+    x = numbers(7, RUNS, IMAGES, 16, 4, 4).float().to(DEVICE)
+    monkeypatch.setattr(layers, "is_on_kernels", lambda *_: False)
+    expected = layer(x)
+    monkeypatch.setattr(layers, "is_on_kernels", lambda *_: True)
+    torch.testing.assert_close(layer(x), expected, rtol=1e-4, atol=1e-5)
