@@ -28,7 +28,7 @@ from benchmarks.plain_pytorch import graph_step, loop_step, rate
 
 from unweave.data import CATALOGUE, GroundTruth, load
 from unweave.methods import DIPVAE1, DIPVAE2, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE, Method
-from unweave.nn.layers import Precision
+from unweave.nn.precision import Precision
 from unweave.spec import RunSpec
 from unweave.study import preset_named
 from unweave.training.batches import Batches, batches_of

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from unweave.errors import UnweaveError
 from unweave.methods import METHODS, VAE, BetaTCVAE, BetaVAE, FactorVAE
 from unweave.methods.method import Method, Setting
-from unweave.nn.layers import PRECISIONS
 from unweave.nn.likelihood import LIKELIHOODS
 from unweave.nn.networks import ARCHITECTURES
+from unweave.nn.precision import PRECISIONS
 from unweave.nn.schedule import SCHEDULES
 from unweave.spec import RunSpec, method_with
 

@@ -16,9 +16,9 @@ from torch import Tensor
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.methods import method_named, settings_of
 from unweave.methods.method import Method
-from unweave.nn.layers import PRECISIONS, Precision
 from unweave.nn.likelihood import LIKELIHOODS, Likelihood
 from unweave.nn.networks import ARCHITECTURES, Architecture
+from unweave.nn.precision import PRECISIONS, Precision
 from unweave.nn.schedule import SCHEDULES, Schedule
 
 VERSION = 1

@@ -19,9 +19,9 @@ from unweave.evaluation.kept import evaluate_run
 from unweave.gallery import draw_missing_pictures
 from unweave.methods import METHODS, settings_of, summary
 from unweave.methods.method import Method, numeric_settings
-from unweave.nn.layers import Precision
 from unweave.nn.likelihood import Likelihood
 from unweave.nn.networks import Architecture
+from unweave.nn.precision import Precision
 from unweave.nn.schedule import Schedule
 from unweave.run import Run, folder_name
 from unweave.spec import RunSpec, method_with

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from unweave.errors import UnweaveError
-from unweave.nn.layers import PRECISIONS, Layer, Precision, num_runs, select_runs, set_precision
+from unweave.nn.layers import Layer, num_runs, select_runs, set_precision
 from unweave.nn.networks import ARCHITECTURES, Decoder, Discriminator, Encoder
+from unweave.nn.precision import PRECISIONS, Precision
 from unweave.streams import Stream
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "losses.npz"

@@ -4,10 +4,8 @@ Images are logically (P, B, C, H, W) and lie channels-last in memory where a lay
 (P, B, features). A run's initial weights come from its own stream and from the name of the layer, so they
 are the same whether it trains alone or in company.
 
-The precision of a module says how it computes: "float32"; "tf32", the same with the shorter products of
-NVIDIA's tensor cores, inside of `precision_context`; "bf16", where activations flow in bfloat16. Weights are
-float32, rounded at use, except for those of dense layers in "bf16", which are rounded copies of what the
-optimiser keeps.
+Each layer computes in a precision (precision.py). Weights are float32, rounded at use, except for those of
+dense layers in "bf16", which are rounded copies of what the optimiser keeps.
 
 Images are bytes of 0 to 255 or numbers from 0 to 1. On CUDA with Triton, convolutions of the usual shapes go
 through the kernels behind stacks.py, or, where something stands between them, behind single_convolutions.py;
@@ -24,25 +22,22 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias, cast
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unweave.errors import UnweaveError, did_you_mean
+from unweave.errors import UnweaveError
 from unweave.nn.likelihood import Likelihood, reconstruction_loss
+from unweave.nn.precision import Precision, check_precision
 from unweave.streams import Stream
 
 Activation: TypeAlias = Literal["none", "relu", "leaky_relu", "tanh"]
-Precision: TypeAlias = Literal["float32", "tf32", "bf16"]
-
-PRECISIONS: tuple[str, ...] = get_args(Precision)
 
 EDGE_CHANNELS = 4  # up to that many, an image's channels are few: kernels of their own
 KERNEL_CHANNELS = (16, 32, 64, 128)
@@ -242,7 +237,7 @@ def set_precision(module: nn.Module, precision: Precision) -> None:
 
     Parameters of dense layers are replaced by rounded ones in "bf16": optimisers must be given them.
     """
-    _check_precision(precision)
+    check_precision(precision)
     for part in module.modules():
         if isinstance(part, Layer):
             part.precision = precision
@@ -257,24 +252,6 @@ def lay_out_for_kernels(module: nn.Module) -> None:
         if isinstance(part, Conv2d | ConvTranspose2d):
             taps_first = part.weight.detach().permute(0, 3, 4, 2, 1).contiguous()
             part.weight = nn.Parameter(taps_first.permute(0, 4, 3, 1, 2))
-
-
-@contextmanager
-def precision_context(precision: Precision) -> Iterator[None]:
-    """Products of float32 numbers on CUDA: shortened to TF32 for "tf32", exact for the others.
-
-    Put forward *and* backward pass inside. torch keeps this as a setting of the whole process, which is
-    put back at the end.
-    """
-    _check_precision(precision)
-    before = [(owner, name, _setting(owner, name)) for owner, name in _tf32_settings()]
-    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
-    torch.backends.cudnn.allow_tf32 = precision == "tf32"
-    try:
-        yield
-    finally:
-        for owner, name, value in before:
-            setattr(owner, name, value)
 
 
 def num_runs(module: nn.Module) -> int:
@@ -418,27 +395,3 @@ def _activated(y: Tensor, activation: Activation) -> Tensor:
 def _rounded(precision: Precision, x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     dtype = torch.bfloat16 if precision == "bf16" else weight.dtype
     return x.to(dtype), weight.to(dtype), bias.to(dtype)
-
-
-def _check_precision(precision: str) -> None:
-    if precision not in PRECISIONS:
-        raise UnweaveError(f'Unknown precision "{precision}". {did_you_mean(precision, PRECISIONS)}')
-
-
-def _tf32_settings() -> list[tuple[Any, str]]:
-    """The settings that decide on TF32, in the order in which they are put back."""
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    old: list[tuple[Any, str]] = [(matmul, "allow_tf32"), (cudnn, "allow_tf32")]
-    if not hasattr(cudnn, "conv"):  # before torch 2.9
-        return old
-    # Setting the old ones sets the new ones too, to a value that may differ from the one before.
-    return [*old, *((owner, "fp32_precision") for owner in (matmul, cudnn.conv, cudnn.rnn))]
-
-
-def _setting(owner: Any, name: str) -> Any:
-    try:
-        return getattr(owner, name)
-    except RuntimeError:
-        # torch refuses to read an old setting that contradicts the new one: it is the opposite of it.
-        settings = owner if owner is torch.backends.cuda.matmul else owner.conv
-        return settings.fp32_precision != "tf32"

@@ -26,7 +26,7 @@ from unweave import __version__
 from unweave.data.grid import GroundTruth
 from unweave.errors import UnweaveError
 from unweave.methods import Method
-from unweave.nn.layers import Precision
+from unweave.nn.precision import Precision
 from unweave.spec import RunSpec
 from unweave.store import RunFolder
 from unweave.training.batches import Batches, Data, HostBatches, batches_of

@@ -20,8 +20,8 @@ from unweave.methods.method import (
     Pass,
 )
 from unweave.nn.gaussian import Gaussian
-from unweave.nn.layers import precision_context
 from unweave.nn.networks import Decoder, Encoder
+from unweave.nn.precision import precision_context
 from unweave.nn.schedule import scale
 from unweave.training.adam import PopulationAdam, clip
 from unweave.training.batches import Batches
