@@ -93,7 +93,7 @@ def draw(table: pd.DataFrame, path: Path) -> None:
         axis.set_xticks([])
         for edge in first.index[1:]:
             axis.axvline(edge - 0.5, color="0.9", linewidth=0.8)
-    axes.flat[-1].axis("off")
+    axes.flat[-1].set_visible(False)
     for axis in (axes[3, 0], axes[3, 1], axes[2, 2]):
         axis.set_xticks(first.index + 2.5, [METHODS[m] for m in first["method"]], rotation=30, ha="right")
         axis.tick_params(axis="x", length=0, labelbottom=True)
