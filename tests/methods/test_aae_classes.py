@@ -218,7 +218,7 @@ def test_classes_become_labels_and_codes_know_them() -> None:
 
 
 BAD: list[tuple[type[OwnNetworks], dict[str, Any], str]] = [
-    (AAELabels, {"labelled": 0}, "labelled of aae_labels must be at least 1 image; got 0"),
+    (AAELabels, {"labelled": 0}, "labelled of aae_labels must be at least 1; got 0"),
     (AAEClusters, {"clusters": 1}, "clusters of aae_clusters must be at least 2; got 1"),
     (AAEHeads, {"clusters": 0}, "clusters of aae_heads must be at least 2; got 0"),
 ]

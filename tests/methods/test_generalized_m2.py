@@ -208,9 +208,7 @@ def test_any_factorisation_is_declared_in_two_lines() -> None:
 def test_mistakes_are_said_in_a_sentence() -> None:
     with pytest.raises(UnweaveError, match="y must come before z, which is given it"):
         GeneralizedM2(inference="q(z|x,y) q(y|x)")
-    with pytest.raises(
-        UnweaveError, match="labels and samples of generalized_m2 must be at least 1; got 1000 and 0"
-    ):
+    with pytest.raises(UnweaveError, match="samples of generalized_m2 must be at least 1; got 0"):
         GeneralizedM2(samples=0)
     with pytest.raises(UnweaveError, match="temperature of generalized_m2 must be > 0; got 0"):
         GeneralizedM2(temperature=0)

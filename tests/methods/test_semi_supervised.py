@@ -267,7 +267,9 @@ def test_labels_of_all_runs_have_the_sizes_that_networks_are_built_for(name: Any
 
 
 def test_mistakes_are_said_in_a_sentence() -> None:
-    with pytest.raises(UnweaveError, match=r"labels of s2_factor_vae must be at least 1; got 0\. Take the"):
+    with pytest.raises(
+        UnweaveError, match=r"labels of s2_factor_vae must be at least 1; got 0\. The default is 100"
+    ):
         S2FactorVAE(labels=0)
     with pytest.raises(UnweaveError, match="annealing_steps of s2_beta_vae must be > 0; got 0"):
         S2BetaVAE(annealing_steps=0)

@@ -60,13 +60,9 @@ class AAELabels(OwnNetworks):
     factor: str = "first"
 
     name: ClassVar[str] = "aae_labels"
+    least: ClassVar[Mapping[str, int]] = {"labelled": 1}
     strength: ClassVar[str | None] = "label_weight"
     citation: ClassVar[str] = CITATION
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.labelled < 1:
-            raise UnweaveError(f"labelled of aae_labels must be at least 1 image; got {self.labelled}.")
 
     @property
     def supply(self) -> Labels:
@@ -118,12 +114,9 @@ class AAEClusters(OwnNetworks):
     clusters: int = 16
 
     name: ClassVar[str] = "aae_clusters"
+    least: ClassVar[Mapping[str, int]] = {"clusters": 2}
     strength: ClassVar[str | None] = "adversarial_weight"
     citation: ClassVar[str] = CITATION
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_clusters(self.name, self.clusters)
 
     @property
     def players(self) -> tuple[Player, ...]:
@@ -166,12 +159,9 @@ class AAEHeads(OwnNetworks):
     clusters: int = 20
 
     name: ClassVar[str] = "aae_heads"
+    least: ClassVar[Mapping[str, int]] = {"clusters": 2}
     strength: ClassVar[str | None] = "eta"
     citation: ClassVar[str] = CITATION
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_clusters(self.name, self.clusters)
 
     @property
     def players(self) -> tuple[Player, ...]:
@@ -278,11 +268,6 @@ def _values(plan: Blueprint) -> int:
             f"{list(plan.label_sizes)}."
         )
     return plan.label_sizes[0]
-
-
-def _check_clusters(method: str, clusters: int) -> None:
-    if clusters < 2:
-        raise UnweaveError(f"clusters of {method} must be at least 2; got {clusters}.")
 
 
 def _encode_with_class(networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from unweave.errors import UnweaveError
 from unweave.methods.method import (
     AUTOENCODER,
     Batch,
@@ -61,6 +60,7 @@ class DrNet(OwnNetworks):
     speed: int = 8
 
     name: ClassVar[str] = "drnet"
+    least: ClassVar[Mapping[str, int]] = {"frames": 2, "speed": 1}
     strength: ClassVar[str | None] = "beta"
     citation: ClassVar[str] = """@inproceedings{denton2017drnet,
   author = {Emily Denton and Vighnesh Birodkar},
@@ -68,12 +68,6 @@ class DrNet(OwnNetworks):
   booktitle = {Advances in Neural Information Processing Systems},
   year = {2017}
 }"""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, value, least in (("frames", self.frames, 2), ("speed", self.speed, 1)):
-            if value < least:
-                raise UnweaveError(f"{name} of drnet must be at least {least}; got {value}.")
 
     @property
     def supply(self) -> Sequences:

@@ -61,6 +61,7 @@ class FStatistic(OwnNetworks):
     d: int = 2
 
     name: ClassVar[str] = "f_statistic"
+    least: ClassVar[Mapping[str, int]] = {"labels": 1, "d": 1}
     citation: ClassVar[str] = """@inproceedings{ridgeway2018fstatistic,
   author = {Karl Ridgeway and Michael C. Mozer},
   title = {Learning Deep Disentangled Embeddings With the {F}-Statistic Loss},
@@ -68,13 +69,6 @@ class FStatistic(OwnNetworks):
   volume = {31},
   year = {2018}
 }"""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.labels or not self.d:
-            raise UnweaveError(
-                f"labels and d of f_statistic must be at least 1; got {self.labels} and {self.d}."
-            )
 
     @property
     def players(self) -> tuple[Player, ...]:

@@ -57,6 +57,7 @@ class GeneralizedM2(OwnNetworks):
     labels: int = 1000
 
     name: ClassVar[str] = "generalized_m2"
+    least: ClassVar[Mapping[str, int]] = {"labels": 1, "samples": 1}
     strength: ClassVar[str | None] = "alpha"
     citation: ClassVar[str] = """@inproceedings{siddharth2017learning,
   author = {N. Siddharth and Brooks Paige and Jan-Willem van de Meent and Alban Desmaison and
@@ -70,10 +71,6 @@ class GeneralizedM2(OwnNetworks):
     def __post_init__(self) -> None:
         super().__post_init__()
         graph_of(self.inference, self.generation)
-        if not self.labels or not self.samples:
-            raise UnweaveError(
-                f"labels and samples of {self.name} must be at least 1; got {self.labels} and {self.samples}."
-            )
         if not isinstance(self.temperature, Tensor) and self.temperature == 0:
             raise UnweaveError("temperature of generalized_m2 must be > 0; got 0. The default is 0.66.")
 

@@ -13,7 +13,6 @@ from typing import ClassVar, cast
 import torch
 from torch import Tensor, nn
 
-from unweave.errors import UnweaveError
 from unweave.methods.method import AUTOENCODER, Batch, Losses, Moment, OwnNetworks, Player, Setting
 from unweave.nn.gaussian import Gaussian
 from unweave.nn.ladder import Ladder
@@ -40,6 +39,7 @@ class LadderVAE(OwnNetworks):
     layers: int = 3
 
     name: ClassVar[str] = "ladder_vae"
+    least: ClassVar[Mapping[str, int]] = {"layers": 1}
     strength: ClassVar[str | None] = "beta"
     citation: ClassVar[str] = """@inproceedings{sonderby2016ladder,
   author = {Casper Kaae S{\\o}nderby and Tapani Raiko and Lars Maal{\\o}e and S{\\o}ren Kaae S{\\o}nderby and
@@ -48,11 +48,6 @@ class LadderVAE(OwnNetworks):
   booktitle = {Advances in Neural Information Processing Systems},
   year = {2016}
 }"""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.layers < 1:
-            raise UnweaveError("layers of ladder_vae must be at least 1, which is the VAE; got 0.")
 
     @property
     def players(self) -> tuple[Player, ...]:

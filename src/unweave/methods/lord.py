@@ -69,6 +69,7 @@ class LORD(OwnNetworks):
     points: int = 10_000
 
     name: ClassVar[str] = "lord"
+    least: ClassVar[Mapping[str, int]] = {"points": 1}
     strength: ClassVar[str | None] = "content_decay"
     citation: ClassVar[str] = """@inproceedings{gabbay2020lord,
   author = {Aviv Gabbay and Yedid Hoshen},
@@ -84,8 +85,6 @@ class LORD(OwnNetworks):
                 "second_stage of lord, the share of the steps after which encoders are trained, must be more "
                 f"than 0 and less than 1; got {self.second_stage}. The default is 0.5."
             )
-        if self.points < 1:
-            raise UnweaveError(f"points of lord must be at least 1; got {self.points}.")
 
     @property
     def supply(self) -> Labels:

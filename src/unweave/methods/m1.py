@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -59,12 +59,8 @@ class M1(Autoencoder):
     labels: int = 1000
 
     name: ClassVar[str] = "m1"
+    least: ClassVar[Mapping[str, int]] = {"labels": 1}
     citation: ClassVar[str] = CITATION
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.labels:
-            raise UnweaveError("labels of m1 must be at least 1; got 0. Take the vae.")
 
     @property
     def players(self) -> tuple[Player, ...]:

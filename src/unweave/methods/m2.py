@@ -49,13 +49,9 @@ class M2(OwnNetworks):
     labels: int = 1000
 
     name: ClassVar[str] = "m2"
+    least: ClassVar[Mapping[str, int]] = {"labels": 1}
     strength: ClassVar[str | None] = "alpha"
     citation: ClassVar[str] = CITATION
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.labels:
-            raise UnweaveError("labels of m2 must be at least 1; got 0.")
 
     @property
     def players(self) -> tuple[Player, ...]:

@@ -169,12 +169,16 @@ class Method(ABC):
     name: ClassVar[str]
     citation: ClassVar[str]  # BibTeX
     strength: ClassVar[str | None] = None  # the setting that studies vary
+    least: ClassVar[Mapping[str, int]] = {}  # how small settings that are whole numbers may be, if not 0
 
     def __post_init__(self) -> None:
         kinds = _hints(type(self))
         for each in fields(self):
             value = getattr(self, each.name)
             fits, expected = _fits(value, kinds[each.name])
+            if fits and each.name in self.least:
+                smallest = self.least[each.name]
+                fits, expected = value >= smallest, f"at least {smallest}"
             if not fits:
                 raise UnweaveError(
                     f"{each.name} of {self.name} must be {expected}; got {value!r}. "

@@ -14,7 +14,6 @@ from typing import ClassVar, cast
 import torch
 from torch import Tensor, nn
 
-from unweave.errors import UnweaveError
 from unweave.methods.method import AUTOENCODER, Batch, Losses, Moment, OwnNetworks, Player, Setting
 from unweave.nn.gaussian import Gaussian
 from unweave.nn.quantised import QuantisedAutoencoder
@@ -48,6 +47,7 @@ class QLAE(OwnNetworks):
     values_per_latent: int = 10
 
     name: ClassVar[str] = "qlae"
+    least: ClassVar[Mapping[str, int]] = {"values_per_latent": 2}
     strength: ClassVar[str | None] = "weight_penalty"
     citation: ClassVar[str] = """@inproceedings{hsu2023disentanglement,
   author = {Kyle Hsu and William Dorrell and James C. R. Whittington and Jiajun Wu and Chelsea Finn},
@@ -55,13 +55,6 @@ class QLAE(OwnNetworks):
   booktitle = {Advances in Neural Information Processing Systems},
   year = {2023}
 }"""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.values_per_latent < 2:
-            raise UnweaveError(
-                f"values_per_latent of qlae must be at least 2; got {self.values_per_latent}. Take 10."
-            )
 
     @property
     def players(self) -> tuple[Player, ...]:

@@ -6,6 +6,7 @@ labels, ICLR 2020.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, cast
 
@@ -71,13 +72,10 @@ class SemiSupervised(Autoencoder):
     annealing_steps: Setting = 100_000.0
 
     citation: ClassVar[str] = CITATION
+    least: ClassVar[Mapping[str, int]] = {"labels": 1}
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.labels:
-            raise UnweaveError(
-                f"labels of {self.name} must be at least 1; got 0. Take the method without s2_."
-            )
         if not isinstance(self.annealing_steps, Tensor) and self.annealing_steps == 0:
             raise UnweaveError(
                 f'annealing_steps of {self.name} must be > 0; got 0. For gamma_sup at once take "fixed".'
