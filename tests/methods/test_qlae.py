@@ -155,7 +155,9 @@ def test_nothing_waits_for_the_device() -> None:
 
 
 def test_a_codebook_needs_two_values() -> None:
-    with pytest.raises(UnweaveError, match=r"values_per_latent of qlae must be at least 2; got 1\. The default"):
+    with pytest.raises(
+        UnweaveError, match=r"values_per_latent of qlae must be at least 2; got 1\. The default"
+    ):
         QLAE(values_per_latent=1)
 
 
