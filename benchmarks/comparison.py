@@ -8,11 +8,15 @@ is printed, the method with the largest median MIG first.
 
 from __future__ import annotations
 
-import argparse
+import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.result_tables import keep_record, median_and_range, options
 
 from unweave.results import read_table, wide
 
@@ -45,10 +49,7 @@ def markdown(runs: pd.DataFrame) -> str:
     """Median and range."""
     lines = [f"| method | seeds | {' | '.join(SCORES.values())} |", f"|---|---{'|---' * len(SCORES)}|"]
     for name, rows in kinds(runs):
-        cells = [
-            f"{rows[score].median():.2f} ({rows[score].min():.2f} to {rows[score].max():.2f})"
-            for score in SCORES
-        ]
+        cells = [median_and_range(rows[score], 2) for score in SCORES]
         lines.append(f"| `{name}` | {len(rows)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -71,19 +72,12 @@ def draw(runs: pd.DataFrame, path: Path) -> None:
 
 def main() -> None:
     """Print the table, draw the figure."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("results", type=Path, help="a table of results, .parquet or .csv")
-    parser.add_argument("--figure", type=Path)
-    parser.add_argument("--csv", type=Path, help="one row a run, for the record")
-    options = parser.parse_args()
-    runs = wide(read_table(options.results).table)
+    given = options(__doc__, published=False)
+    runs = wide(read_table(given.results).table)
     print(markdown(runs))
-    if options.figure:
-        draw(runs, options.figure)
-    if options.csv:
-        runs.round(5).to_csv(options.csv, index=False)
+    if given.figure:
+        draw(runs, given.figure)
+    keep_record(runs, given.csv)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,16 @@ column a score, with our value for each seed and, in brackets, how many of the p
 
 from __future__ import annotations
 
-import argparse
+import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
 from scipy.stats import kstest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.result_tables import keep_record, options
 
 from unweave.report.beside import beside, outside
 from unweave.report.names import METHODS
@@ -102,23 +106,15 @@ def draw(table: pd.DataFrame, path: Path) -> None:
 
 def main() -> None:
     """Compare, and write what was asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("results", type=Path, help="a table of results, .parquet or .csv")
-    parser.add_argument("published", type=Path, help="the folder with results_dsprites_full.csv")
-    parser.add_argument("--figure", type=Path)
-    parser.add_argument("--csv", type=Path, help="one row a run, for the record")
-    options = parser.parse_args()
-    own = read_table(options.results).table
-    table = in_order(beside(own, published(options.published).table, list(SCORES)))
+    given = options(__doc__, published=True)
+    own = read_table(given.results).table
+    table = in_order(beside(own, published(given.published).table, list(SCORES)))
     print(markdown(table))
     print()
     print(summary(table))
-    if options.figure:
-        draw(table, options.figure)
-    if options.csv:
-        wide(own).round(5).to_csv(options.csv, index=False)
+    if given.figure:
+        draw(table, given.figure)
+    keep_record(wide(own), given.csv)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,15 @@ medians in Markdown is printed.
 
 from __future__ import annotations
 
-import argparse
+import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.result_tables import keep_record, median_and_range, options
 
 from unweave.report.published import published
 from unweave.results import read_table, wide
@@ -41,10 +45,7 @@ def markdown(runs: pd.DataFrame) -> str:
     for source, method, title, _ in KINDS:
         own = runs[(runs["source"] == source) & (runs["method"] == method)]
         for beta, rows in own.groupby("strength"):
-            cells = [
-                f"{rows[score].median():.3f} ({rows[score].min():.2f} to {rows[score].max():.2f})"
-                for score in SCORES
-            ]
+            cells = [median_and_range(rows[score], 3) for score in SCORES]
             lines.append(f"| {title} | {beta:g} | {len(rows)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -72,24 +73,15 @@ def draw(runs: pd.DataFrame, path: Path) -> None:
 
 def main() -> None:
     """Print the table, draw the figure."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("results", type=Path, help="a table of results, .parquet or .csv")
-    parser.add_argument("published", type=Path, help="the folder with results_dsprites_full.csv")
-    parser.add_argument("--figure", type=Path)
-    parser.add_argument("--csv", type=Path, help="one row a run, for the record")
-    options = parser.parse_args()
+    given = options(__doc__, published=True)
     own, theirs = (
-        wide(read(path).table)
-        for read, path in ((read_table, options.results), (published, options.published))
+        wide(read(path).table) for read, path in ((read_table, given.results), (published, given.published))
     )
     runs = pd.concat([own, theirs[(theirs["data"] == "dsprites") & (theirs["method"] == "beta_vae")]])
     print(markdown(runs))
-    if options.figure:
-        draw(runs, options.figure)
-    if options.csv:
-        own.round(5).to_csv(options.csv, index=False)
+    if given.figure:
+        draw(runs, given.figure)
+    keep_record(own, given.csv)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from PIL.Image import Image
 
 from unweave.data import Collection
 from unweave.data.grid import Images
+from unweave.nn.gaussian import Gaussian
 from unweave.pictures import labelled_sheet, moving_sheet, save, to_bytes
 from unweave.run import Run
 from unweave.streams import Stream
@@ -53,23 +54,30 @@ def draw_pictures(run: Run) -> list[Path]:
 def traversals(run: Run, images: Images, columns: int = SHOWN) -> list[tuple[str, Images]]:
     """A labelled row for each dimension of the code, the most used first; all start from the first image.
 
-    How much a dimension is used is its KL divergence from the prior, mean over the images, or, where codes
-    are not drawn and have no such divergence, the standard deviation of the codes.
+    Codes that are not drawn have no prior: these move over the range that the images have.
     """
     posterior = run.posterior(images)
-    codes = posterior.mean.cpu().numpy()
+    codes, used = posterior.mean.cpu().numpy(), use_of_dimensions(run, posterior)
     if run.spec.method.stochastic:
-        used, label = posterior.kl_per_dimension().mean(dim=0).cpu().numpy(), "{:.2f} nats"
-        low, high = np.full_like(used, -REACH), np.full_like(used, REACH)
+        label, low, high = "{:.2f} nats", np.full_like(used, -REACH), np.full_like(used, REACH)
     else:
-        used, label = codes.std(axis=0), "deviation {:.2f}"
-        low, high = np.quantile(codes, [TAIL, 1 - TAIL], axis=0)
+        label, (low, high) = "deviation {:.2f}", np.quantile(codes, [TAIL, 1 - TAIL], axis=0)
     rows = []
     for dimension in np.argsort(-used):
         moved = np.tile(codes[0], (columns, 1))
         moved[:, dimension] = np.linspace(low[dimension], high[dimension], columns)
         rows.append((f"z{dimension}\n{label.format(used[dimension])}", to_bytes(run.decode(moved))))
     return rows
+
+
+def use_of_dimensions(run: Run, posterior: Gaussian) -> NDArray[Any]:
+    """(d,): each dimension's KL divergence from the prior, mean over the images.
+
+    Codes that are not drawn have no such divergence: for them, the standard deviation of the codes.
+    """
+    if run.spec.method.stochastic:
+        return np.asarray(posterior.kl_per_dimension().mean(dim=0).cpu())
+    return np.asarray(posterior.mean.std(dim=0, correction=0).cpu())
 
 
 def swap_sheet(run: Run, images: Images) -> Image:

@@ -1,13 +1,15 @@
 """What tests of training compare: runs that were stopped and went on, and runs that were not."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
+from unweave.spec import RunSpec
 from unweave.store import RunFolder
 from unweave.training.trainer import Stopped
 from unweave.training.update import Update
@@ -28,6 +30,19 @@ def stopped_after(step: int) -> Iterator[None]:
 
     with patch.object(Update, "run", interrupted), pytest.raises(Stopped, match=f"after step {step}"):
         yield
+
+
+def check_resumed(
+    train: Callable[[Path, list[RunSpec]], Sequence[RunFolder]], folder: Path, specs: list[RunSpec], step: int
+) -> None:
+    """Runs that were stopped after a step and went on are those that were not, bit for bit."""
+    whole = train(folder / "whole", specs)
+    with stopped_after(step):
+        train(folder / "parts", specs)
+    parts = train(folder / "parts", specs)
+    for one, other in zip(whole, parts, strict=True):
+        assert largest_difference(one, other) == 0
+        assert one.log() == other.log()
 
 
 def largest_difference(one: RunFolder, other: RunFolder) -> float:

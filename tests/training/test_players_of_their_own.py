@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from training.stopping import largest_difference, stopped_after
+from training.stopping import check_resumed, largest_difference
 from training.tiny import TINY
 from unweave.methods import AAEClusters, AAEHeads, AAELabels, InfoGAN, InfoGANCR
 from unweave.methods.method import OwnNetworks
@@ -57,13 +57,7 @@ def test_a_run_alone_equals_the_run_in_a_population(name: str, tmp_path: Path) -
 @each_method
 def test_a_resumed_run_equals_an_uninterrupted_one(name: str, tmp_path: Path) -> None:
     specs = specs_of(name)[1:]
-    whole = train(tmp_path / "whole", specs)
-    with stopped_after(3):
-        train(tmp_path / "parts", specs)
-    parts = train(tmp_path / "parts", specs)
-    for one, other in zip(whole, parts, strict=True):
-        assert largest_difference(one, other) == 0
-        assert one.log() == other.log()
+    check_resumed(train, tmp_path, specs, step=3)
 
 
 @each_method

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from training.stopping import largest_difference, stopped_after
+from training.stopping import check_resumed, largest_difference
 from training.tiny import TINY
 from unweave.methods import (
     M1,
@@ -72,13 +72,7 @@ def test_a_run_alone_equals_the_run_in_a_population(tmp_path: Path, methods: lis
 @each_method
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, methods: list[Method]) -> None:
     specs = [spec(method, seed) for seed, method in enumerate(methods[:2])]
-    whole = train(tmp_path / "whole", specs)
-    with stopped_after(7):
-        train(tmp_path / "parts", specs)
-    parts = train(tmp_path / "parts", specs)
-    for one, other in zip(whole, parts, strict=True):
-        assert largest_difference(one, other) == 0
-        assert one.log() == other.log()
+    check_resumed(train, tmp_path, specs, step=7)
 
 
 @each_method

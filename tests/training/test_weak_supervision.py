@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from training.stopping import largest_difference, stopped_after
+from training.stopping import check_resumed, largest_difference
 from training.tiny import TINY
 from unweave.methods import GVAE, MLVAE, AdaGVAE, AdaMLVAE, BetaVAE, GVAELabels, MLVAELabels
 from unweave.methods.method import Method
@@ -67,12 +67,7 @@ def test_averages_and_products_train_in_one_population(tmp_path: Path) -> None:
 
 @every_method
 def test_a_resumed_run_equals_an_uninterrupted_one(method: Method, tmp_path: Path) -> None:
-    [whole] = train(tmp_path / "whole", [spec(method)])
-    with stopped_after(7):
-        train(tmp_path / "parts", [spec(method)])
-    [parts] = train(tmp_path / "parts", [spec(method)])
-    assert largest_difference(whole, parts) == 0
-    assert whole.log() == parts.log()
+    check_resumed(train, tmp_path, [spec(method)], step=7)
 
 
 @every_method

@@ -16,7 +16,7 @@ from unweave.data import Collection, GroundTruth
 from unweave.data.grid import Images
 from unweave.errors import UnweaveError
 from unweave.evaluation.kept import kept_scores
-from unweave.gallery import content_of, swapped
+from unweave.gallery import content_of, swapped, use_of_dimensions
 from unweave.methods import settings_of
 from unweave.metrics.information import mutual_information
 from unweave.pictures import to_bytes
@@ -105,12 +105,12 @@ class RunView:
 
     @cached_property
     def _codes(self) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """Means of the images, (n, d), and the information in each latent, (d,)."""
+        """Means of the images, (n, d), and how much each latent is used, (d,)."""
         if self._images is None:
             return None
         with self._lock:
             posterior = self.run.posterior(self._images)
-        return posterior.mean.cpu().numpy(), posterior.kl_per_dimension().mean(dim=0).cpu().numpy()
+        return posterior.mean.cpu().numpy(), use_of_dimensions(self.run, posterior)
 
     def _swap(self) -> dict[str, int] | None:
         if not self.sheets:
@@ -137,15 +137,13 @@ class RunView:
             order = list(range(latents))
             nothing = {"kl": None, "order": order, "dead": [False] * latents}
             return nothing | {"start": [0.0] * latents, "reach": LEAST_REACH}
-        codes, kl = self._codes
+        codes, used = self._codes
         start = codes[0]
         if self.truth is not None:
             start = self.encode(np.array([[size // 2 for size in self.truth.sizes]]))[0][0]
-        # Codes that are not drawn have no divergence from a prior: those that images move most come first.
         drawn = self.run.spec.method.stochastic
-        used = kl if drawn else codes.std(axis=0)
         return {
-            "kl": kl.astype(float).round(5).tolist() if drawn else None,
+            "kl": used.astype(float).round(5).tolist() if drawn else None,
             "order": np.argsort(-used, kind="stable").tolist(),
             "dead": (used < DEAD).tolist() if drawn else (used == 0).tolist(),
             "start": start.astype(float).round(4).tolist(),

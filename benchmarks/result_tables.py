@@ -1,0 +1,32 @@
+"""What the scripts that turn a table of results into a page of the docs have in common."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pandas as pd
+
+
+def options(description: str | None, published: bool) -> argparse.Namespace:
+    """The arguments of such a script; some are given the published results as well."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("results", type=Path, help="a table of results, .parquet or .csv")
+    if published:
+        parser.add_argument("published", type=Path, help="the folder with results_dsprites_full.csv")
+    parser.add_argument("--figure", type=Path)
+    parser.add_argument("--csv", type=Path, help="one row a run, for the record")
+    return parser.parse_args()
+
+
+def median_and_range(values: pd.Series[float], digits: int) -> str:
+    """As in "0.43 (0.31 to 0.46)"."""
+    return f"{values.median():.{digits}f} ({values.min():.2f} to {values.max():.2f})"
+
+
+def keep_record(runs: pd.DataFrame, path: Path | None) -> None:
+    """Write the scores of each run, if they are to be kept."""
+    if path:
+        runs.round(5).to_csv(path, index=False)
