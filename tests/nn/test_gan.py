@@ -58,6 +58,20 @@ def test_batch_norm_is_torchs_for_each_run(shape: tuple[int, ...], rows: int | N
         torch.testing.assert_close(found[run], expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("shape", [(2, 5, 3), (2, 4, 3, 2, 3)])
+def test_the_gradient_of_batch_norm_is_that_of_its_values(shape: tuple[int, ...]) -> None:
+    norm = BatchNorm(2, 3).double()
+    x = (2 * uniform("x", 9, 20) + 1).double().flatten()[: torch.Size(shape).numel()].view(shape)
+    scale, shift = (uniform(name, 1, 3).double().squeeze(1) for name in ("scale", "shift"))
+
+    def values(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+        made: Tensor = torch.func.functional_call(norm, {"scale": scale, "shift": shift}, x)
+        return made
+
+    arguments = tuple(tensor.clone().requires_grad_() for tensor in (x, scale, shift))
+    assert torch.autograd.gradcheck(values, arguments)
+
+
 @torch.no_grad()
 def test_an_image_alone_is_normalised_as_among_the_reference_codes() -> None:
     generator, z = Generator(RUNS, SHAPE, 6), uniform("z", 3, 6)

@@ -268,8 +268,11 @@ def summed(parts: Tensor) -> Tensor:
         return parts[:, 0]
     out = torch.empty(runs, *parts.shape[2:], device=parts.device)
     numbers = out[0].numel()
-    columns = min(1024, int(triton.next_power_of_2(numbers)))
-    rows = max(1, min(2048 // columns, int(triton.next_power_of_2(count))))
+    # Few runs have few sums of many parts: narrow tiles, so that the whole chip has some, and long ones.
+    share = triton.cdiv(runs * numbers, PROGRAMS // 4)
+    columns = min(1024, *(int(triton.next_power_of_2(n)) for n in (numbers, max(32, share))))
+    tile = 2048 if columns == 1024 else 8192
+    rows = min(tile // columns, int(triton.next_power_of_2(count)))
     _sum_kernel[(triton.cdiv(numbers, columns), runs)](parts, out, count, numbers, rows, columns)
     return out
 
