@@ -17,9 +17,9 @@ from unweave.methods.drnet import SCENES, _other_frames
 from unweave.methods.method import AUTOENCODER, Batch, Blueprint, Moment
 from unweave.methods.supply import Sequences
 from unweave.nn.draws import PopulationDraws
-from unweave.nn.gaussian import Gaussian
+from unweave.nn.gaussian import CERTAIN_LOG_VAR, Gaussian
 from unweave.nn.likelihood import reconstruction_loss
-from unweave.nn.two_parts import CERTAIN_LOG_VAR, TwoPartAutoencoder
+from unweave.nn.two_parts import TwoPartAutoencoder
 from unweave.streams import Stream
 from unweave.training.batches import HostBatches
 
@@ -167,6 +167,7 @@ def test_codes_are_certain_and_content_comes_first() -> None:
     torch.testing.assert_close(found.mean[..., :3], model.first(images).mean)
     torch.testing.assert_close(found.log_var, torch.full((1, 5, 4), CERTAIN_LOG_VAR))
     assert method.decode(networks, found.mean).shape == (1, 5, *TINY.shape)
+    assert not method.stochastic
     assert (method.content_dimensions(4), DrNet().content_dimensions(9)) == (3, 4)
 
 

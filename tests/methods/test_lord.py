@@ -16,9 +16,9 @@ from unweave.methods.lord import CODES
 from unweave.methods.method import AUTOENCODER, Batch, Blueprint, Losses, Moment
 from unweave.methods.supply import Labels
 from unweave.nn.draws import PopulationDraws
-from unweave.nn.gaussian import Gaussian
+from unweave.nn.gaussian import CERTAIN_LOG_VAR, Gaussian
 from unweave.nn.tables import CodeTables
-from unweave.nn.two_parts import CERTAIN_LOG_VAR, TwoPartAutoencoder
+from unweave.nn.two_parts import TwoPartAutoencoder
 from unweave.streams import Stream
 
 SHAPE = (1, 4, 4)
@@ -179,6 +179,7 @@ def test_codes_are_what_the_encoders_find() -> None:
     torch.testing.assert_close(found.mean[..., :3], model.first(runs.batch.images).mean)
     torch.testing.assert_close(found.log_var, torch.full((2, 4, 4), CERTAIN_LOG_VAR))
     assert runs.method.decode(runs.networks, found.mean).shape == (2, 4, *TINY.shape)
+    assert not runs.method.stochastic
     assert runs.method.content_dimensions(4) == 3
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, cast
@@ -30,12 +29,10 @@ from unweave.methods.method import (
 from unweave.methods.supply import Labels
 from unweave.nn.classes import ClassAutoencoder, class_place, nearest_class, one_hot
 from unweave.nn.divergences import judge
-from unweave.nn.gaussian import Gaussian
+from unweave.nn.gaussian import Gaussian, certain
 from unweave.nn.networks import Discriminator
 
 STYLE, CLASSES = "style_discriminator", "class_discriminator"
-# A code is not drawn. This spread, a hundredth, is far below that of codes, and densities exist.
-CERTAIN = 2 * math.log(0.01)
 
 
 @dataclass(frozen=True)
@@ -185,7 +182,7 @@ class AAEHeads(OwnNetworks):
         """z + y W."""
         network = _autoencoder(networks)
         style, logits = network.split(images)
-        return _certain(network.joined(style, logits.softmax(-1)))
+        return certain(network.joined(style, logits.softmax(-1)))
 
     def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
         """Logits."""
@@ -274,7 +271,7 @@ def _encode_with_class(networks: Mapping[str, nn.Module], images: Tensor) -> Gau
     network = _autoencoder(networks)
     style, logits = network.split(images)
     place = class_place(logits.argmax(-1, keepdim=True).to(style.dtype), network.classes)
-    return _certain(torch.cat([style, place], dim=-1))
+    return certain(torch.cat([style, place], dim=-1))
 
 
 def _decode_with_class(networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
@@ -283,7 +280,3 @@ def _decode_with_class(networks: Mapping[str, nn.Module], codes: Tensor) -> Tens
     classes = one_hot(nearest_class(place, network.classes), network.classes, codes.dtype)
     logits: Tensor = network.decoder(network.joined(style, classes))
     return logits
-
-
-def _certain(codes: Tensor) -> Gaussian:
-    return Gaussian(codes, torch.full_like(codes, CERTAIN))

@@ -26,14 +26,13 @@ from unweave.methods.method import (
     Setting,
 )
 from unweave.methods.supply import Groups, factors_in
-from unweave.nn.gaussian import Gaussian
+from unweave.nn.gaussian import Gaussian, certain
 from unweave.nn.layers import as_numbers
 from unweave.nn.two_parts import (
     LabelledDiscriminator,
     Part,
     TwoPartAutoencoder,
     beside,
-    certain,
     part_size,
 )
 

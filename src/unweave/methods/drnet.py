@@ -26,9 +26,9 @@ from unweave.methods.method import (
     Setting,
 )
 from unweave.methods.supply import Sequences, factors_in
-from unweave.nn.gaussian import Gaussian
+from unweave.nn.gaussian import Gaussian, certain
 from unweave.nn.networks import Discriminator
-from unweave.nn.two_parts import Part, TwoPartAutoencoder, beside, certain, part_size
+from unweave.nn.two_parts import Part, TwoPartAutoencoder, beside, part_size
 
 SCENES = "scene_discriminator"
 
@@ -78,6 +78,11 @@ class DrNet(OwnNetworks):
     def players(self) -> tuple[Player, ...]:
         """Encoders and decoder, which have one objective, and the scene discriminator."""
         return (Player(AUTOENCODER, self._autoencoder), Player(SCENES, self._scene_discriminator))
+
+    @property
+    def stochastic(self) -> bool:
+        """Codes are certain."""
+        return False
 
     def content_dimensions(self, latents: int) -> int:
         """Those of the content."""

@@ -18,11 +18,10 @@ from unweave.methods.method import Batch, Blueprint, Losses, Moment, OwnNetworks
 from unweave.methods.supply import Labels, Supply
 from unweave.nn.categorical import indicators
 from unweave.nn.f_distribution import log_f_cdf
-from unweave.nn.gaussian import Gaussian
+from unweave.nn.gaussian import Gaussian, certain
 from unweave.nn.networks import Decoder, Encoder
 
 ENCODER, DECODER = "encoder", "decoder"
-CERTAIN = -20.0  # the log-variance of codes that are not drawn
 TINY = 1e-12  # added to sums of squares, so that equal codes have a gradient
 
 
@@ -106,8 +105,7 @@ class FStatistic(OwnNetworks):
 
     def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
         """The code, with next to no variance."""
-        mean = networks[ENCODER](images)
-        return Gaussian(mean, torch.full_like(mean, CERTAIN))
+        return certain(networks[ENCODER](images))
 
     def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
         """Logits."""

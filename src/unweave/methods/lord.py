@@ -27,12 +27,12 @@ from unweave.methods.method import (
     Setting,
 )
 from unweave.methods.supply import Labels
-from unweave.nn.gaussian import Gaussian
+from unweave.nn.gaussian import Gaussian, certain
 from unweave.nn.layers import as_numbers
 from unweave.nn.likelihood import reconstruction_loss
 from unweave.nn.perceptual import Perceptual, distance
 from unweave.nn.tables import CodeTables
-from unweave.nn.two_parts import Part, TwoPartAutoencoder, beside, certain, part_size
+from unweave.nn.two_parts import Part, TwoPartAutoencoder, beside, part_size
 
 CODES = "codes"
 
@@ -98,6 +98,11 @@ class LORD(OwnNetworks):
             Player(AUTOENCODER, self._autoencoder),
             Player(CODES, self._tables, Adam(learning_rate=3e-3, beta1=0.5, beta2=0.999)),
         )
+
+    @property
+    def stochastic(self) -> bool:
+        """Codes are certain."""
+        return False
 
     def content_dimensions(self, latents: int) -> int:
         """Those of the class code."""

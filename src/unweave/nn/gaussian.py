@@ -22,6 +22,9 @@ Estimator: TypeAlias = Literal["weighted", "stratified"]
 
 LOG_2_PI = math.log(2 * math.pi)
 
+# Of a code that is not drawn: a spread of a hundredth, so that densities exist.
+CERTAIN_LOG_VAR = 2 * math.log(0.01)
+
 
 @dataclass(frozen=True)
 class Gaussian:
@@ -56,6 +59,11 @@ class Gaussian:
         """(..., B, B, D): log q(z_d(i)|x_j), of each code i under the posterior of each image j."""
         each_image = Gaussian(self.mean.unsqueeze(-3), self.log_var.unsqueeze(-3))
         return each_image.log_density(z.unsqueeze(-2))
+
+
+def certain(codes: Tensor) -> Gaussian:
+    """Codes (..., B, D) that are not drawn, as posteriors so narrow that draws are the codes."""
+    return Gaussian(codes, torch.full_like(codes, CERTAIN_LOG_VAR))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ Each part has an encoder of its own; the decoder sees both.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
@@ -21,20 +20,12 @@ from unweave.streams import Stream
 # How many dimensions the first part has.
 Part: TypeAlias = int | Literal["half"]
 
-# Of a code that is not drawn: a spread of a hundredth, so that densities exist.
-CERTAIN_LOG_VAR = 2 * math.log(0.01)
-
 FEATURES = 128  # of an image, twice: the discriminator takes all that an encoder of that many latents gives
 
 
 def part_size(part: Part, latents: int) -> int:
     """Dimensions of the first part."""
     return latents // 2 if part == "half" else part
-
-
-def certain(codes: Tensor) -> Gaussian:
-    """Codes (..., B, D) that are not drawn, as posteriors so narrow that draws are the codes."""
-    return Gaussian(codes, torch.full_like(codes, CERTAIN_LOG_VAR))
 
 
 def beside(first: Gaussian, second: Gaussian) -> Gaussian:
