@@ -17,6 +17,7 @@ from unweave.methods import FStatistic
 from unweave.methods.f_statistic import DECODER, ENCODER, separation
 from unweave.methods.method import Batch, Blueprint, Moment
 from unweave.nn.draws import PopulationDraws
+from unweave.nn.gaussian import CERTAIN_LOG_VAR
 from unweave.streams import Stream
 from unweave.training.batches import HostBatches
 
@@ -93,7 +94,7 @@ def test_the_decoder_does_not_move_the_encoder_and_only_labels_do() -> None:
     torch.testing.assert_close(again.players[ENCODER], losses.players[ENCODER], rtol=0, atol=0)
     code = method.encode(networks, batch.images)
     assert code.mean.shape == (1, 8, 4)
-    assert float(code.log_var.exp().max()) < 1e-8
+    torch.testing.assert_close(code.log_var, torch.full((1, 8, 4), CERTAIN_LOG_VAR))
     with pytest.raises(UnweaveError, match="f_statistic needs at least d = 5 latents; got 4"):
         FStatistic(labels=30, d=5).losses(batch, networks, moment)
 
