@@ -153,7 +153,7 @@ def test_the_training_page_has_the_defaults_of_a_run() -> None:
 
 def test_pages_show_the_runs_that_were_measured() -> None:
     runs = pd.read_csv(MEASURED / "2026-11-15-h200-mini-study.csv")
-    assert len(runs) == 45
+    assert len(runs) == 50
     overview = (DOCS / "training_results.md").read_text().splitlines()
     settings = runs.groupby(["method", "strength"])
     assert len(settings) == 36
