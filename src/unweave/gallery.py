@@ -58,16 +58,21 @@ def traversals(run: Run, images: Images, columns: int = SHOWN) -> list[tuple[str
     """
     posterior = run.posterior(images)
     codes, used = posterior.mean.cpu().numpy(), use_of_dimensions(run, posterior)
-    if run.spec.method.stochastic:
-        label, low, high = "{:.2f} nats", np.full_like(used, -REACH), np.full_like(used, REACH)
-    else:
-        label, (low, high) = "deviation {:.2f}", np.quantile(codes, [TAIL, 1 - TAIL], axis=0)
+    label = "{:.2f} nats" if run.spec.method.stochastic else "deviation {:.2f}"
+    low, high = spans(run, codes).T
     rows = []
     for dimension in np.argsort(-used):
         moved = np.tile(codes[0], (columns, 1))
         moved[:, dimension] = np.linspace(low[dimension], high[dimension], columns)
         rows.append((f"z{dimension}\n{label.format(used[dimension])}", to_bytes(run.decode(moved))))
     return rows
+
+
+def spans(run: Run, codes: NDArray[Any]) -> NDArray[Any]:
+    """(d, 2): from where to where each dimension is moved, by the codes (n, d) of images."""
+    if run.spec.method.stochastic:
+        return np.tile([-REACH, REACH], (codes.shape[1], 1))
+    return np.asarray(np.quantile(codes, [TAIL, 1 - TAIL], axis=0).T)
 
 
 def use_of_dimensions(run: Run, posterior: Gaussian) -> NDArray[Any]:

@@ -11,6 +11,8 @@ from PIL import Image
 import unweave
 from explore.browser import Browser
 from explore.conftest import Serve
+from unweave.explore.run_view import view_of
+from unweave.methods import AE
 
 PIXELS = (
     "Array.from(document.querySelector('.pictures figure:last-of-type canvas').getContext('2d')"
@@ -116,6 +118,26 @@ def test_a_walk_moves_one_latent_until_it_is_stopped(
         still = browser.evaluate(CODES)
         time.sleep(0.3)
         assert browser.evaluate(CODES) == still
+    assert browser.errors == []
+
+
+def test_codes_without_a_prior_go_over_the_range_that_images_have(
+    tmp_path: Path, serve: Serve, browser: Browser
+) -> None:
+    run = unweave.train(AE(), out=tmp_path, device="cpu", steps=3, batch=8, latents=4)
+    described = view_of(run).description
+    most = described["order"][0]
+    with serve(run.path) as server:
+        browser.open(server.url)
+        browser.wait_for(READY)
+        canvas = "document.querySelector('.traversal canvas')"
+        assert "over 95 % of the range" in browser.evaluate(f"{canvas}.getAttribute('aria-label')")
+        browser.evaluate(
+            f"(() => {{ const c = {canvas}, r = c.getBoundingClientRect(), s = c.clientWidth / 794;"
+            "c.dispatchEvent(new MouseEvent('click', "
+            "{clientX: r.left + 762 * s, clientY: r.top + 58 * s})); })()"
+        )
+        browser.wait_for(f"{CODES}.split(',')[{most}] === '{described['spans'][most][1]:.2f}'")
     assert browser.errors == []
 
 

@@ -133,6 +133,8 @@ def test_a_run_is_described(run_folder: Path, serve: Serve) -> None:
     kl = described["kl"]
     assert [kl[i] for i in described["order"]] == sorted(kl, reverse=True)
     assert described["dead"] == [value < 0.01 for value in kl]
+    assert described["spans"] == [[-2, 2]] * 4
+    assert all(low == -high and high >= 3 for low, high in described["ranges"])
     assert [factor["size"] for factor in described["factors"]] == [3, 6, 40, 32, 32]
     assert np.array(described["information"]).shape == (4, 5)
 
@@ -141,8 +143,12 @@ def test_codes_without_a_prior_have_no_divergence_from_it(tmp_path: Path) -> Non
     run = unweave.train(AE(), TINY, out=tmp_path, device="cpu", steps=2, batch=4, latents=4)
     described = view_of(run).description
     assert described["kl"] is None
-    spread = run.encode(TINY.observe(TINY.sample_factors(500, 0))).std(axis=0)
-    assert described["order"][0] == int(spread.argmax())
+    codes = run.encode(TINY.observe(TINY.sample_factors(500, 0)))
+    assert described["order"][0] == int(codes.std(axis=0).argmax())
+    for (low, high), column in zip(described["spans"], codes.T, strict=True):
+        assert column.min() - 1e-4 <= low < high <= column.max() + 1e-4
+    for (least, most), (low, high) in zip(described["ranges"], described["spans"], strict=True):
+        assert least < low < high < most
     assert described["dead"] == [False] * 4
 
 

@@ -16,7 +16,7 @@ from unweave.data import Collection, GroundTruth
 from unweave.data.grid import Images
 from unweave.errors import UnweaveError
 from unweave.evaluation.kept import kept_scores
-from unweave.gallery import content_of, swapped, use_of_dimensions
+from unweave.gallery import REACH, content_of, spans, swapped, use_of_dimensions
 from unweave.methods import settings_of
 from unweave.metrics.information import mutual_information
 from unweave.pictures import to_bytes
@@ -134,9 +134,14 @@ class RunView:
     def _of_codes(self) -> dict[str, Any]:
         latents = self.run.spec.latents
         if self._codes is None:
-            order = list(range(latents))
-            nothing = {"kl": None, "order": order, "dead": [False] * latents}
-            return nothing | {"start": [0.0] * latents, "reach": LEAST_REACH}
+            return {
+                "kl": None,
+                "order": list(range(latents)),
+                "dead": [False] * latents,
+                "start": [0.0] * latents,
+                "ranges": [[-LEAST_REACH, LEAST_REACH]] * latents,
+                "spans": [[-REACH, REACH]] * latents,
+            }
         codes, used = self._codes
         start = codes[0]
         if self.truth is not None:
@@ -147,8 +152,18 @@ class RunView:
             "order": np.argsort(-used, kind="stable").tolist(),
             "dead": (used < DEAD).tolist() if drawn else (used == 0).tolist(),
             "start": start.astype(float).round(4).tolist(),
-            "reach": max(LEAST_REACH, float(math.ceil(np.abs(codes).max()))),
+            "ranges": self._ranges(codes).astype(float).round(4).tolist(),
+            "spans": spans(self.run, codes).astype(float).round(4).tolist(),
         }
+
+    def _ranges(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """(d, 2): how far the sliders go: around 0, or, without a prior, a little further than the images."""
+        if self.run.spec.method.stochastic:
+            reach = max(LEAST_REACH, math.ceil(np.abs(codes).max()))
+            return np.tile([-reach, reach], (codes.shape[1], 1))
+        low, high = codes.min(axis=0), codes.max(axis=0)
+        beyond = np.where(high > low, 0.1 * (high - low), 1.0)
+        return np.stack([low - beyond, high + beyond], axis=1)
 
     def _scores(self) -> dict[str, float]:
         of_means = [record for record in kept_scores(self.run.folder) if record.representation == "mean"]

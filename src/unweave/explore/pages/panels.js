@@ -4,7 +4,6 @@
 import { colours, paint, savePng, sized, tile } from "./drawing.js";
 
 const COLUMNS = 11; // of the traversal grid
-const SPAN = 2; // traversals go from -2 to 2, where 95 % of the prior is
 const MOST_ROWS = 20;
 let made = 0; // for ids that no other element has
 
@@ -133,7 +132,8 @@ export function latentsPanel({ run, view, select, moved, walk, reset }) {
   const rows = [];
   const dead = make("div");
   for (const i of run.order) {
-    const { input, label, output } = slider(`z${i}`, { min: -run.reach, max: run.reach, step: 0.01 });
+    const [min, max] = run.ranges[i];
+    const { input, label, output } = slider(`z${i}`, { min, max, step: Math.min(0.01, (max - min) / 500) });
     input.addEventListener("focus", () => select({ latent: i }));
     input.addEventListener("input", () => {
       view.codes[i] = Number(input.value);
@@ -246,23 +246,28 @@ function drawMatrix(canvas, run, most) {
 export function traversalPanel({ run, view, source, report, select, moved }) {
   const [left, top, size] = [90, 26, 64];
   const latents = shownLatents(run);
-  const values = Array.from({ length: COLUMNS }, (_, c) => -SPAN + (2 * SPAN * c) / (COLUMNS - 1));
+  // With a prior all latents go over the same numbers; without one, each over those that images have.
+  const alike = latents.every((i) => run.spans[i].every((end, k) => end === run.spans[latents[0]][k]));
+  const columns = Array.from({ length: COLUMNS }, (_, c) => c / (COLUMNS - 1));
+  const valueOf = (i, share) => run.spans[i][0] + share * (run.spans[i][1] - run.spans[i][0]);
+  const heading = (share) => (alike ? valueOf(latents[0], share).toFixed(1) : `${Math.round(100 * share)} %`);
+  const range = alike ? `from ${heading(0)} to ${heading(1)}` : "over 95 % of the range that images have";
   const canvas = make("canvas", {
     role: "img", className: "wide",
-    label: `Traversals: each row moves one latent from -2 to 2, the others stay. Rows: ${latents.map((i) => `z${i}`).join(", ")}.`,
+    label: `Traversals: each row moves one latent ${range}, the others stay. Rows: ${latents.map((i) => `z${i}`).join(", ")}.`,
   });
   let images = null;
   const draw = () => {
     const pen = sized(canvas, left + COLUMNS * size, top + latents.length * size);
     const { ink, dim, accent } = colours();
     pen.fillStyle = dim;
-    values.forEach((value, c) => pen.fillText(value.toFixed(1), left + c * size + 16, top / 2));
+    columns.forEach((share, c) => pen.fillText(heading(share), left + c * size + 16, top / 2));
     latents.forEach((i, r) => {
       pen.fillStyle = view.latent === i ? accent : ink;
       pen.fillText(`z${i}`, 8, top + (r + 0.5) * size);
       pen.fillStyle = dim;
       if (run.kl) pen.fillText(run.kl[i].toFixed(2), 40, top + (r + 0.5) * size);
-      if (images) values.forEach((_, c) => pen.drawImage(tile(images, r * COLUMNS + c), left + c * size, top + r * size, size - 2, size - 2));
+      if (images) columns.forEach((_, c) => pen.drawImage(tile(images, r * COLUMNS + c), left + c * size, top + r * size, size - 2, size - 2));
       if (view.latent !== i) return;
       pen.strokeStyle = accent;
       pen.lineWidth = 2;
@@ -270,7 +275,7 @@ export function traversalPanel({ run, view, source, report, select, moved }) {
     });
   };
   const decode = latest(async () => {
-    const codes = latents.flatMap((i) => values.map((value) => view.codes.map((z, k) => (k === i ? value : z))));
+    const codes = latents.flatMap((i) => columns.map((share) => view.codes.map((z, k) => (k === i ? valueOf(i, share) : z))));
     images = await source.decode(codes);
     draw();
     canvas.dataset.drawn = Number(canvas.dataset.drawn ?? 0) + 1;
@@ -278,12 +283,12 @@ export function traversalPanel({ run, view, source, report, select, moved }) {
   canvas.addEventListener("click", (event) => {
     const scale = (left + COLUMNS * size) / canvas.clientWidth;
     const [c, r] = [Math.floor((event.offsetX * scale - left) / size), Math.floor((event.offsetY * scale - top) / size)];
-    if (!(c in values) || !(r in latents)) return;
-    view.codes[latents[r]] = values[c];
+    if (!(c in columns) || !(r in latents)) return;
+    view.codes[latents[r]] = valueOf(latents[r], columns[c]);
     select({ latent: latents[r] });
     moved();
   });
-  const hint = "From the code of the sliders, one latent a row. Click an image to go there.";
+  const hint = `From the code of the sliders, one latent a row, ${range}. Click an image to go there.`;
   const element = panel("traversal", "Traversals", make("p", { className: "hint", textContent: hint }), canvas, saver(canvas, `${run.name}-traversals`));
   return {
     element,

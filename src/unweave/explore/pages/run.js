@@ -6,7 +6,6 @@ import { examplesPanel, factorsPanel, latentsPanel, latest, make, matrixPanel, p
 import { readNumbers, readState, writeState } from "./state.js";
 import { swapsPanel } from "./swaps.js";
 
-const WALK = 2; // a walk goes from -2 to 2 and back
 const SECONDS = 4; // there and back
 
 // Shows a run in an element; `fixed` is kept in the address beside the state. Returns a function that ends it.
@@ -49,7 +48,7 @@ export async function showRun(element, source, fixed = {}) {
       context.moved();
     }
   };
-  context.walk = walker(view, changed, context.moved);
+  context.walk = walker(run, view, changed, context.moved);
   panels = panelsOf(context);
   const save = make("button", { type: "button", textContent: "Save view as PNG", onclick: () => saveView(run, panels) });
   const all = make("div", { className: run.information ? "panels" : "panels few" }, ...panels.map((panel) => panel.element));
@@ -80,7 +79,7 @@ function firstView(run) {
   };
   const factors = readNumbers(state, "f", run.factors.length);
   const known = factors?.every((v, j) => Number.isInteger(v) && v >= 0 && v < run.factors[j].size);
-  const codes = readNumbers(state, "z", run.latents)?.map((z) => Math.max(-run.reach, Math.min(run.reach, z)));
+  const codes = readNumbers(state, "z", run.latents)?.map((z, i) => Math.max(run.ranges[i][0], Math.min(run.ranges[i][1], z)));
   const latent = whole("latent", run.latents) ?? run.order[0];
   return {
     codes: codes ?? [...run.start],
@@ -106,12 +105,15 @@ function remembered(view, fixed) {
   writeState(params);
 }
 
-// Moves a latent up and down until it is told to walk another, or null.
-function walker(view, changed, moved) {
+// Moves a latent up and down its span until it is told to walk another, or null.
+function walker(run, view, changed, moved) {
   let began = 0;
+  const middle = (i) => (run.spans[i][0] + run.spans[i][1]) / 2;
+  const half = (i) => (run.spans[i][1] - run.spans[i][0]) / 2;
   const step = (now) => {
     if (view.walking === null) return;
-    view.codes[view.walking] = WALK * Math.sin(began + (2 * Math.PI * now) / (1000 * SECONDS));
+    const i = view.walking;
+    view.codes[i] = middle(i) + half(i) * Math.sin(began + (2 * Math.PI * now) / (1000 * SECONDS));
     moved();
     requestAnimationFrame(step);
   };
@@ -120,7 +122,8 @@ function walker(view, changed, moved) {
     if (before === latent) return;
     view.walking = latent;
     if (latent !== null) {
-      const place = Math.asin(Math.max(-1, Math.min(1, view.codes[latent] / WALK)));
+      const share = half(latent) && (view.codes[latent] - middle(latent)) / half(latent);
+      const place = Math.asin(Math.max(-1, Math.min(1, share)));
       began = place - (2 * Math.PI * performance.now()) / (1000 * SECONDS);
       if (before === null) requestAnimationFrame(step);
     }
