@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
 from unweave import __version__
+from unweave.console import console, progress
+from unweave.data_command import data_app
 from unweave.errors import UnweaveError, did_you_mean
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.progress import TaskID
-
-    from unweave.data.grid import GroundTruth
-
-
-class Report(Protocol):
-    """Tells how much of a long job is done."""
-
-    def __call__(self, done: int, total: int, what: str = ...) -> None:
-        """Say that `done` of `total` is done of `what`."""
-
 
 app = App(
     name="unweave",
@@ -35,139 +20,9 @@ app = App(
     version=__version__,
     help_format="plaintext",
 )
-data = App(name="data", help="Ground truths: list them, look at them, fetch their files.")
-app.command(data)
+app.command(data_app)
 methods = App(name="methods", help="Methods of learning a representation.")
 app.command(methods)
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Files:
-    """Where the official files of data sets are."""
-
-    data_root: Path | None = None
-    """Folder of the files. Default: $UNWEAVE_DATA, or data in the cache folder."""
-
-    check: bool = True
-    """Compare files with their published checksums."""
-
-
-@data.command(name="list")
-def list_data(*, files: Files | None = None) -> None:
-    """List all data sets: what they hold, whether they need a file, and whether it is here."""
-    from rich.table import Table
-
-    from unweave.data.catalogue import CATALOGUE
-    from unweave.places import data_root
-
-    root = data_root((files or Files()).data_root)
-    table = Table("name", "images", "channels", "factors", "needs a file?", "is it here?", box=None)
-    for entry in CATALOGUE:
-        factors = ", ".join(f"{factor.name} {factor.size}" for factor in entry.factors)
-        here = "yes" if entry.is_here(root) else f"no: unweave data fetch {entry.name}"
-        need = "yes" if entry.wanted else "no"
-        table.add_row(entry.name, f"{entry.images:,}", str(entry.channels), factors, need, here)
-    _console().print(table)
-    _console().print(f"Files are looked for in {root}", style="dim")
-
-
-@data.command
-def show(
-    name: str,
-    *,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
-    seed: int = 0,
-    files: Files | None = None,
-) -> None:
-    """Draw a sheet of a data set: a row of images for each factor, and some at random.
-
-    Parameters
-    ----------
-    name
-        The data set, as in `unweave data list`.
-    output
-        The picture's file. Default: NAME.png in this folder.
-    seed
-        Seed of what is drawn at random.
-    """
-    from unweave.pictures import data_sheet, save
-
-    path = output or Path(f"{name}.png")
-    files = files or Files()
-    with _progress(f"preparing {name}") as progress:
-        ground_truth = _load(name, files, progress)
-    save(data_sheet(ground_truth, seed), path)
-    print(f"{name} ({ground_truth.source})\n-> {path}")
-
-
-@data.command
-def fetch(name: str, *, files: Files | None = None) -> None:
-    """Download the official files of a data set, check them and put them in place.
-
-    Parameters
-    ----------
-    name
-        The data set, as in `unweave data list`.
-    """
-    from unweave.data.catalogue import entry_of
-    from unweave.data.fetch import fetch as fetch_files
-    from unweave.places import data_root
-
-    entry = entry_of(name)
-    if not entry.files:
-        print(f"{name} needs no file: unweave renders it.")
-        return
-    folder = data_root((files or Files()).data_root) / entry.folders[0]
-    with _progress(f"fetching {name}") as progress:
-        paths = fetch_files(
-            name, entry.files, folder, lambda file, done, size: progress(done, size or done, file)
-        )
-    print(f"{name}: {len(paths)} files in {folder}")
-
-
-@data.command
-def render(name: str, *, files: Files | None = None) -> None:
-    """Write all images of a data set into one table in the cache, for the fastest access.
-
-    Parameters
-    ----------
-    name
-        The data set, as in `unweave data list`.
-    """
-    from unweave.data.cache import grid_table
-    from unweave.places import cache_folder
-
-    with _progress(f"rendering {name}") as progress:
-        table = grid_table(_load(name, files or Files(), progress), progress)
-    print(f"{name}: {len(table):,} images, {table.nbytes / 1e6:,.0f} MB\n-> {cache_folder() / 'tables'}")
-
-
-@data.command
-def inspect(name: str, *, table: Path | None = None, files: Files | None = None) -> None:
-    """Say what can be done with a data set, or with a folder of your own images.
-
-    Parameters
-    ----------
-    name
-        The data set, as in `unweave data list`, or a folder of images.
-    table
-        For a folder: the table of factors (.csv, .tsv, .parquet). Default: factors.csv in the folder.
-    """
-    from rich.table import Table
-
-    from unweave.data import abilities, from_folder
-
-    with _progress(f"reading {name}") as progress:
-        if Path(name).is_dir():
-            found = from_folder(name, table, progress=progress)
-        else:
-            found = _load(name, files or Files(), progress)
-    sheet = Table("what", "possible?", "why", box=None)
-    for what, possible, why in abilities(found):
-        sheet.add_row(what, "yes" if possible else "no", why)
-    print(f"{found.name}: {len(found):,} x {found.shape} ({found.source})")
-    _console().print(sheet)
 
 
 @methods.command(name="list")
@@ -181,7 +36,7 @@ def list_methods() -> None:
     for kind in METHODS:
         settings = ", ".join(f"{name} {value}" for name, value in settings_of(kind()).items())
         table.add_row(kind.name, summary(kind), settings or "none")
-    _console().print(table)
+    console().print(table)
 
 
 @app.command(help_flags=[])
@@ -246,13 +101,11 @@ def evaluate_codes(
     effort = Effort(points, repeats, seed)
     found = []
     for path in runs_and_files(subjects):
-        with _progress(f"evaluating {path.name}") as progress:
+        with progress(f"evaluating {path.name}") as tell:
             if path.is_dir():
-                records = evaluate_folder(
-                    path, metrics, kinds, effort, device, data_root, keep_codes, progress
-                )
+                records = evaluate_folder(path, metrics, kinds, effort, device, data_root, keep_codes, tell)
             else:
-                records = evaluate_file(path, metrics, kinds, effort, progress)
+                records = evaluate_file(path, metrics, kinds, effort, tell)
         show(path, records)
         if path.is_dir():
             print(f"-> {path / 'scores.json'}")
@@ -326,8 +179,8 @@ def impossibility(
     from unweave.metrics.table import metrics_named
 
     metrics_named(metrics)  # a wrong name is told before anything takes time
-    with _progress(f"entangling {subject}") as progress:
-        found = subject_named(subject, representation, Effort(points, seed=seed), device, data_root, progress)
+    with progress(f"entangling {subject}") as tell:
+        found = subject_named(subject, representation, Effort(points, seed=seed), device, data_root, tell)
         comparison = compare(
             found.codes,
             found.factors,
@@ -337,7 +190,7 @@ def impossibility(
             code_names=found.code_names,
             factor_names=found.factor_names,
             seed=seed,
-            tell=progress,
+            tell=tell,
         )
     show_comparison(found.title, comparison)
     comparison.plot(output)
@@ -373,7 +226,7 @@ def report(
     from unweave.report_command import make_report
 
     chosen = [name.strip() for name in scores.split(",")] if scores else None
-    with _progress("report") as progress:
+    with progress("report") as tell:
         page = make_report(
             subjects,
             output,
@@ -381,7 +234,7 @@ def report(
             mapping=mapping,
             representation=representation,
             scores=chosen,
-            progress=progress,
+            progress=tell,
         )
     print(f"-> {page}")
 
@@ -433,8 +286,8 @@ def select(
     if top < 1:
         raise UnweaveError(f"--top is how many runs to show, 1 or more; got {top}.")
     judges = metrics_asked(metrics)
-    with _progress("selecting") as progress:
-        found = selected(study, by, within, images, data, device, data_root, progress)
+    with progress("selecting") as tell:
+        found = selected(study, by, within, images, data, device, data_root, tell)
     show_selection(found, by, top)
     table = write(found, output)
     show_judgement(found, by, judges)
@@ -524,39 +377,3 @@ def _citation(name: str) -> str:
     if name not in cited:
         raise UnweaveError(f'there is no data set or method "{name}". {did_you_mean(name, cited)}')
     return cited[name]
-
-
-def _load(name: str, files: Files, progress: Report) -> GroundTruth:
-    from unweave.data.catalogue import load
-
-    return load(name, files.data_root, check=files.check, progress=progress)
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    # A pipe or a file has no width: do not cut the lines to 80 columns there.
-    return Console(width=None if sys.stdout.isatty() else 200)
-
-
-@contextmanager
-def _progress(title: str) -> Iterator[Report]:
-    """A progress bar on the terminal, shown only when there is something to wait for."""
-    from rich.console import Console
-    from rich.progress import Progress, TimeRemainingColumn
-
-    with Progress(
-        *Progress.get_default_columns()[:-1],
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    ) as bar:
-        tasks: dict[str, TaskID] = {}
-
-        def report(done: int, total: int, what: str = title) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(what)
-            bar.update(tasks[what], completed=done, total=total)
-
-        yield report

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unweave.console import console
 from unweave.errors import UnweaveError
 from unweave.evaluation import Scores, evaluate
 
@@ -93,14 +93,13 @@ def evaluate_folder(
 
 def show(path: Path, records: Sequence[Scores]) -> None:
     """Print scores, what they cost and what they mean."""
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    console = Console(width=None if sys.stdout.isatty() else 200)
+    screen = console()
     for record in records:
         train, test = record.points
-        console.print(f"[bold]{path}[/bold], {record.representation} codes, {train:,} + {test:,} points")
+        screen.print(f"[bold]{path}[/bold], {record.representation} codes, {train:,} + {test:,} points")
         columns = ["score", "value", "95% of the repeats", "protocol"]
         repeated = any(score.low is not None for score in record.scores)
         table = Table(*(columns if repeated else [*columns[:2], columns[3]]), box=None)
@@ -108,13 +107,13 @@ def show(path: Path, records: Sequence[Scores]) -> None:
             interval = "" if score.low is None else f"{score.low:.4f} to {score.high:.4f}"
             cells = [score.name, f"{score.value:.4f}", interval, escape(score.protocol)]
             table.add_row(*(cells if repeated else [*cells[:2], cells[3]]))
-        console.print(table)
+        screen.print(table)
         for note in record.notes:
-            console.print(escape(note), style="dim")
+            screen.print(escape(note), style="dim")
         measuring = sum(seconds for name, seconds in record.seconds.items() if name != "encoding")
         encoding = record.seconds.get("encoding", 0.0)
         cost = f"{record.images:,} images encoded in {encoding:.1f} s; " if record.images else ""
-        console.print(f"{cost}metrics took {measuring:.1f} s, all together", style="dim")
+        screen.print(f"{cost}metrics took {measuring:.1f} s, all together", style="dim")
 
 
 def write(records: Sequence[Scores], path: Path) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unweave.console import console
 from unweave.data import CATALOGUE
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.evaluation.evaluate import Effort, source_of
@@ -72,16 +72,15 @@ def factors_of_data(name: str, effort: Effort) -> Subject:
 
 def show(title: str, comparison: Comparison) -> None:
     """Print what is measured before and after, and what it means."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(width=None if sys.stdout.isatty() else 200)
-    console.print(f"[bold]{title}[/bold], {len(comparison.before):,} points", highlight=False)
+    screen = console()
+    screen.print(f"[bold]{title}[/bold], {len(comparison.before):,} points", highlight=False)
     table = Table("quantity", "needs labels?", "before", "after", box=None)
     for quantity, labels, before, after in comparison.table().itertuples(index=False, name=None):
         table.add_row(quantity, "yes" if labels else "no", f"{before:.4f}", f"{after:.4f}")
-    console.print(table)
-    console.print(
+    screen.print(table)
+    screen.print(
         "The distance of marginals is that of Kolmogorov and Smirnov; two samples of one law are less than "
         f"{comparison.chance:.3f} apart in 95 of 100 cases.",
         style="dim",

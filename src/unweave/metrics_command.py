@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import inspect
 import sys
-from typing import TYPE_CHECKING
 
 from cyclopts import App
 
+from unweave.console import console
 from unweave.metrics.examples import MEANING, TEST, TRAIN, stored_scores
 from unweave.metrics.metric import Change, Metric
 from unweave.metrics.table import METRICS, metric_named
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 NEEDS = {
     "codes": "codes and factors",
@@ -53,7 +50,7 @@ def list_metrics() -> None:
     table = Table("name", "range", "better", "needs", "protocol", box=None)
     for metric in METRICS:
         table.add_row(metric.name, range_of(metric), better(metric), metric.needs, escape(metric.protocol()))
-    _console().print(table)
+    console().print(table)
 
 
 def explain(name: str) -> None:
@@ -70,7 +67,7 @@ def explain(name: str) -> None:
         return
     from rich.markdown import Markdown
 
-    _console().print(Markdown(text))
+    console().print(Markdown(text))
 
 
 def page(metric: Metric) -> str:
@@ -149,9 +146,3 @@ def range_of(metric: Metric) -> str:
 def better(metric: Metric) -> str:
     """Which direction is better."""
     return "higher" if metric.higher_is_better else "lower"
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(width=None if sys.stdout.isatty() else 200)

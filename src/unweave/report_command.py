@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from unweave.console import console
 from unweave.errors import UnweaveError
 from unweave.report.agreement import agreement, agreement_sentence
 from unweave.report.names import DATA, label, setting_label
@@ -103,16 +103,15 @@ def make_report(
 
 def show_agreement(results: Results) -> None:
     """Print one line for each setting that own and published runs share."""
-    from rich.console import Console
     from rich.table import Table
 
     is_published = results.table["source"] == PUBLISHED
     if is_published.all() or not is_published.any():
         return
-    console = Console(width=None if sys.stdout.isatty() else 200)
+    screen = console()
     table = agreement(results.table[~is_published], results.table[is_published])
     if table.empty:
-        console.print("Own and published runs share no setting and score under the same protocol.")
+        screen.print("Own and published runs share no setting and score under the same protocol.")
         return
     lines = Table("data", "setting", "own seeds", "agree", "do not agree (own, published)", box=None)
     for key, group in table.groupby(["data", "method", "setting", "strength"], sort=False):
@@ -125,8 +124,8 @@ def show_agreement(results: Results) -> None:
             f"{group['agrees'].sum()} of {len(group)}",
             _differences(group[~group["agrees"]]),
         )
-    console.print(lines)
-    console.print(agreement_sentence(table))
+    screen.print(lines)
+    screen.print(agreement_sentence(table))
 
 
 def _differences(rows: pd.DataFrame) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from unweave.console import console
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.methods import settings_of
 from unweave.metrics.table import METRICS, metric_named
@@ -25,8 +26,6 @@ from unweave.spec import RunSpec
 from unweave.study.table import write_table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from unweave.evaluation.sources import Tell
 
 TITLES = {"udr": "UDR", "centrality": "ModelCentrality"}
@@ -106,15 +105,15 @@ def _show_ranking(found: Selection, chooser: str, top: int) -> None:
             f"{run.spec.seed}",
         ]
         table.add_row(*cells, *(f"{number:.4f}" for number in numbers))
-    console = _console()
+    screen = console()
     shown = min(top, len(ranking))
-    console.print(
+    screen.print(
         f"[bold]{TITLES[chooser]}[/bold]: the best {shown:,} of {len(ranking):,} runs", highlight=False
     )
-    console.print(table)
+    screen.print(table)
     best = [run for run, value in ranking if value == ranking[0][1]]
     if len(best) > 1:
-        console.print(f"{len(best):,} runs are alike at the top:", highlight=False)
+        screen.print(f"{len(best):,} runs are alike at the top:", highlight=False)
     for run in best[:top]:
         print(f"chosen: {run.folder.path}")
 
@@ -152,10 +151,10 @@ def show_judgement(found: Selection, by: str, metrics: Sequence[str] | None) -> 
             cells = [f"{overall['percentile']:.0f}", *(_interval(pool, "beats") for pool in pools)]
             cells.append(_interval(correlations.get((chooser, score)), "estimate"))
             table.add_row(score_label(chooser), score_label(score), *cells)
-    console = _console()
-    console.print("[bold]Judged by labels[/bold], with 95% intervals", highlight=False)
-    console.print(table)
-    console.print(EXPLAINED, style="dim", highlight=False)
+    screen = console()
+    screen.print("[bold]Judged by labels[/bold], with 95% intervals", highlight=False)
+    screen.print(table)
+    screen.print(EXPLAINED, style="dim", highlight=False)
 
 
 def _interval(row: Mapping[Hashable, Any] | None, name: str) -> str:
@@ -206,9 +205,3 @@ def write(found: Selection, output: Path | None) -> Path:
             table = combine(check_table(rest), table)
     write_table(table.table, path)
     return path
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(width=None if sys.stdout.isatty() else 200)

@@ -25,7 +25,9 @@ LAYERS = [
     {"study"},
     {"selection"},
     {"report", "explore"},
+    {"console"},
     {
+        "data_command",
         "train_command",
         "metrics_command",
         "evaluate_command",
