@@ -1,5 +1,7 @@
 """Each figure draws the numbers of its table: offsets, heights, widths, labels."""
 
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,39 @@ def test_methods_of_the_study_keep_their_colours() -> None:
     assert look_of(["beta_vae"])["beta_vae"] == {"color": OKABE_ITO[0], "marker": "o"}
     many = look_of([f"method {i}" for i in range(20)])
     assert len({(look["color"], look["marker"]) for look in many.values()}) == 20
+
+
+def many_runs(strengths: Sequence[float]) -> pd.DataFrame:
+    names = [f"adversarial_{i:02}" for i in range(36)]
+    return wide(table(settings(methods=names, strengths=strengths), {s: SIX[s] for s in SCORES}).table)
+
+
+def test_the_names_of_many_methods_can_be_read() -> None:
+    runs = many_runs([1.0])
+    for draw in (methods.scores_by_method, comparison.methods_over_everything, comparison.methods_over_data):
+        figure: Any = draw(runs, SCORES)
+        figure.draw_without_rendering()
+        [named] = [axes for axes in figure.axes if axes.xaxis.get_tick_params()["labelbottom"]]
+        boxes = [text.get_window_extent() for text in named.get_xticklabels()]
+        assert len(boxes) == 36
+        assert all(a.x1 <= b.x0 for a, b in pairwise(boxes)), "names do not lie on each other"
+        assert min(box.y0 for box in boxes) >= 0, "names end within the figure"
+
+
+def test_the_legend_of_many_methods_has_room() -> None:
+    figure: Any = methods.scores_by_setting(many_runs([1.0, 2.0]), SCORES)
+    figure.draw_without_rendering()
+    [legend] = figure.legends
+    assert len(legend.get_texts()) == 36
+    below = legend.get_window_extent().y0
+    assert all(axes.title.get_window_extent().y1 <= below for axes in figure.axes)
+
+
+def test_only_methods_with_several_strengths_are_drawn_against_them() -> None:
+    runs = wide(table(settings(), {score: SIX[score] for score in SCORES}).table)
+    one = (runs["method"] == "beta_vae") & (runs["strength"] > 1)
+    figure: Any = methods.scores_by_setting(runs[~one], SCORES)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["FactorVAE"]
 
 
 def test_total_correlation_against_regularisation() -> None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH = 7.2  # inches
+MANY = 12  # names under a small panel; where there are more, each panel is as wide as the page
+A_LINE = 7  # names in a line of a legend
 GREY = "#767676"
 OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#CC79A7", "#000000", "#B5A900")
 MARKERS = ("o", "s", "^", "v", "D", "P", "X", "*")
@@ -136,7 +138,7 @@ def look_of(names: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def legend(figure: Figure, names: Sequence[str], *, dots: bool = False) -> None:
-    """One line at the top that says what colours and markers stand for, or colours only."""
+    """What colours and markers stand for, or colours only, at the top; it makes room for all but one line."""
     from matplotlib.lines import Line2D
 
     looks = look_of(names)
@@ -146,7 +148,16 @@ def legend(figure: Figure, names: Sequence[str], *, dots: bool = False) -> None:
     words = [label(name, {**METHODS, **DATA}) for name in names]
     # Handles that stand closer than matplotlib's default keep seven names on one line.
     options: dict[str, Any] = {"handletextpad": 0.1, "columnspacing": 1.0, "borderaxespad": 0.2}
-    figure.legend(handles, words, loc="upper center", ncols=min(len(names), 7), **options)
+    figure.legend(handles, words, loc="upper center", ncols=min(len(names), A_LINE), **options)
+    add_room_above(figure, 0.14 * ((len(names) - 1) // A_LINE))
+
+
+def add_room_above(figure: Figure, inches: float) -> None:
+    """Make a figure taller; panels keep their sizes."""
+    wide, tall = figure.get_size_inches()
+    share, place = tall / (tall + inches), figure.subplotpars
+    figure.set_size_inches(wide, tall + inches)
+    figure.subplots_adjust(top=place.top * share, bottom=place.bottom * share)
 
 
 def outer_labels(axes: NDArray[Any], rows: Sequence[str], columns: Sequence[str]) -> None:

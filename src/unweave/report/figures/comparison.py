@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from unweave.report.names import DATA, METHODS, data_sets, label, methods, score_label, setting_label
-from unweave.report.style import few_ticks, heat_map, look_of, panels, same_limits, styled
+from unweave.report.style import MANY, few_ticks, heat_map, look_of, panels, same_limits, styled
 from unweave.report.tables import SETTING, setting_means
 
 if TYPE_CHECKING:
@@ -49,9 +49,11 @@ def methods_over_everything(runs: pd.DataFrame, scores: Sequence[str]) -> Figure
     """Each score of each method over all data sets, settings and seeds."""
     names = methods(runs)
     colours = [look_of(names)[name]["color"] for name in names]
-    columns = min(len(scores), 3)
+    columns = 1 if len(names) > MANY else min(len(scores), 3)
     rows = -(-len(scores) // columns)
-    figure, axes = panels(rows, columns, height=1.4, margins=(0.4, 0.1, 0.25, 0.75), gaps=(0.35, 0.3))
+    figure, axes = panels(
+        rows, columns, height=1.4, widest=_widest(names), margins=_margins(names, 0.4), gaps=(0.35, 0.3)
+    )
     for i, axis in enumerate(axes.ravel()):
         if i >= len(scores):
             axis.set_visible(False)
@@ -65,23 +67,33 @@ def methods_over_everything(runs: pd.DataFrame, scores: Sequence[str]) -> Figure
 
 @styled
 def methods_over_data(runs: pd.DataFrame, scores: Sequence[str]) -> Figure:
-    """The methods on each data set: a row for each score, a column for each data set."""
+    """The methods on each data set: a row for each score, a column for each data set, if methods are few."""
     names, data = methods(runs), data_sets(runs)
     colours = [look_of(names)[name]["color"] for name in names]
+    wide = len(names) > MANY
+    rows, columns = (len(scores) * len(data), 1) if wide else (len(scores), len(data))
     figure, axes = panels(
-        len(scores), len(data), height=1.0, margins=(0.55, 0.1, 0.25, 0.75), gaps=(0.1, 0.12)
+        rows, columns, height=1.0, widest=_widest(names), margins=_margins(names, 0.55), gaps=(0.1, 0.12)
     )
     for i, score in enumerate(scores):
         for j, name in enumerate(data):
-            axis = axes[i, j]
+            axis, last = axes.ravel()[i * len(data) + j], i == len(scores) - 1
             boxes(axis, _values(runs[runs["data"] == name], score, "method", names), colours)
             axis.set_xticks(range(len(names)), [label(method, METHODS) for method in names], rotation=90)
-            axis.tick_params(labelleft=j == 0, labelbottom=i == len(scores) - 1)
-            axis.set_ylabel(score_label(score) if j == 0 else "")
-            axis.set_title(label(name, DATA) if i == 0 else "")
+            axis.tick_params(labelleft=wide or j == 0, labelbottom=last and (not wide or j == len(data) - 1))
+            axis.set_ylabel(score_label(score) if wide or j == 0 else "")
+            axis.set_title(label(name, DATA) if i == 0 or (wide and len(data) > 1) else "")
             few_ticks(axis.yaxis)
-        same_limits(axes[i])
+        same_limits(axes.reshape(len(scores), len(data))[i])
     return figure
+
+
+def _widest(names: Sequence[str]) -> float:
+    return 6.6 if len(names) > MANY else 2.4
+
+
+def _margins(names: Sequence[str], left: float) -> tuple[float, float, float, float]:
+    return (left, 0.1, 0.25, 1.0 if len(names) > MANY else 0.75)
 
 
 @styled

@@ -19,6 +19,7 @@ from unweave.report.names import (
 )
 from unweave.report.style import (
     GREY,
+    MANY,
     OKABE_ITO,
     few_ticks,
     legend,
@@ -44,6 +45,19 @@ def _grid(runs: pd.DataFrame, scores: Sequence[str], bottom: float, top: float) 
     )
 
 
+def _wide_panels(runs: pd.DataFrame, scores: Sequence[str]) -> tuple[Figure, Any]:
+    """The axes of `_grid`, one below the other, with names of methods under the last one."""
+    data = data_sets(runs)
+    count = len(data) * len(scores)
+    figure, axes = panels(count, 1, height=TALL, widest=6.5, margins=(0.6, 0.1, 0.25, 1.0), gaps=(0.1, 0.24))
+    for place, axis in enumerate(axes.ravel()):
+        axis.set(
+            title=score_label(scores[place % len(scores)]), ylabel=label(data[place // len(scores)], DATA)
+        )
+        axis.tick_params(labelbottom=place == count - 1)
+    return figure, axes.reshape(len(data), len(scores))
+
+
 def _finish(axes: Any, runs: pd.DataFrame, scores: Sequence[str]) -> None:
     """Scores of one column share an axis, which therefore has numbers in each column."""
     for column in axes.T:
@@ -62,7 +76,8 @@ def scores_by_method(runs: pd.DataFrame, scores: Sequence[str]) -> Figure:
     """Violins of the scores of each method over all its settings and seeds; lines are medians."""
     names = methods(runs)
     looks = look_of(names)
-    figure, axes = _grid(runs, scores, bottom=0.75, top=0.25)
+    wide = len(names) > MANY
+    figure, axes = _wide_panels(runs, scores) if wide else _grid(runs, scores, bottom=0.75, top=0.25)
     for i, data in enumerate(data_sets(runs)):
         for j, score in enumerate(scores):
             axis = axes[i, j]
@@ -73,7 +88,8 @@ def scores_by_method(runs: pd.DataFrame, scores: Sequence[str]) -> Figure:
             axis.set_xlim(-0.6, len(names) - 0.4)
             axis.set_xticks(range(len(names)), [label(name, METHODS) for name in names], rotation=90)
             axis.grid(visible=False, axis="x")
-    _finish(axes, runs, scores)
+    if not wide:
+        _finish(axes, runs, scores)
     return figure
 
 
@@ -93,11 +109,14 @@ def violin(axes: Any, values: Any, place: float, colour: str, width: float = 0.8
 
 @styled
 def scores_by_setting(runs: pd.DataFrame, scores: Sequence[str]) -> Figure:
-    """Medians over seeds, and quartiles, against the strength of regularisation."""
+    """Medians over seeds, and quartiles, against the strength of regularisation, of methods with several."""
+    placed = runs.assign(step=regularisation_steps(runs))
+    several = placed.groupby("method", observed=True)["step"].transform("max") > 0
+    if several.any():
+        placed = runs = placed[several]
     names = methods(runs)
     looks = look_of(names)
     figure, axes = _grid(runs, scores, bottom=0.4, top=0.4)
-    placed = runs.assign(step=regularisation_steps(runs))
     for i, data in enumerate(data_sets(runs)):
         for j, score in enumerate(scores):
             axis = axes[i, j]
