@@ -180,6 +180,19 @@ def test_two_runs_side_by_side(browser: Browser, address: str) -> None:
     assert address_state(page)["pins"] == ["0000000000000000", "0000000000000001"]
 
 
+def test_a_logarithmic_axis_has_few_ticks_however_long_it_is(browser: Browser, address: str) -> None:
+    page = opened(browser, address, x="mig", y="sap")
+
+    def ticks(low: float, high: float) -> list[str]:
+        axis = f"m.numberAxis('s', [{low}, {high}], [1, 1], {{log: true}})"
+        found = page.evaluate(f"import('/plots.js').then((m) => {axis}.ticks.map((tick) => tick[1]))")
+        return [str(text) for text in found]
+
+    assert ticks(1, 50) == ["1", "2", "5", "10", "20", "50"]
+    assert ticks(0.02, 5000) == ["0.1", "1", "10", "100", "1000"]
+    assert ticks(1e-6, 1000) == ["1e−6", "1e−4", "0.01", "1", "100"]
+
+
 def test_runs_can_be_reached_with_keys(browser: Browser, address: str) -> None:
     page = opened(browser, address, x="mig", y="sap")
     page.evaluate('document.querySelector(".study-plot canvas").focus()')

@@ -80,11 +80,15 @@ function roundTicks(low, high, wanted = 5) {
 }
 
 function logTicks(low, high) {
+  const decades = Math.log10(high / low);
+  const [steps, every] = decades <= 3 ? [[1, 2, 5], 1] : [[1], Math.ceil(decades / 8)];
+  const first = Math.floor(Math.log10(low));
   const ticks = [];
-  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
-    for (const each of [1, 2, 5]) {
+  for (let power = Math.ceil(first / every) * every; power <= Math.log10(high); power += every) {
+    for (const each of steps) {
       const value = each * 10 ** power;
-      if (value >= low * 0.99 && value <= high * 1.01) ticks.push([value, shortNumber(value)]);
+      const text = value < 1e-3 ? value.toExponential(0).replace("-", "−") : shortNumber(value);
+      if (value >= low * 0.99 && value <= high * 1.01) ticks.push([value, text]);
     }
   }
   return ticks;

@@ -18,53 +18,13 @@ const DRAG = 4; // pixels that make a drag of a click
 const HELP = "Drag over a plot to mark runs in all of them. Click a run to open it, shift-click to pin it; " +
   "on the keyboard: arrows, Enter, P, and Escape to unmark.";
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-const STYLE = `
-.study { display: grid; grid-template-columns: 15rem minmax(0, 1fr); gap: 1.2rem; align-items: start; }
-.study fieldset { border: 1px solid var(--line, #d9d9de); border-radius: 6px; margin: 0 0 .8rem; padding: .4rem .7rem; min-width: 0; }
-.study legend { font-weight: 600; padding: 0 .3rem; }
-.study label { display: flex; gap: .4rem; align-items: center; }
-.study fieldset label { overflow-wrap: break-word; }
-.study select, .study input[type="number"] { font: inherit; max-width: 100%; min-width: 0; }
-.study select[multiple] { width: 100%; }
-.study-range { display: grid; grid-template-columns: 1fr 1fr auto; gap: .2rem .4rem; margin: .3rem 0; }
-.study-range > span { grid-column: 1 / -1; overflow-wrap: anywhere; }
-.study-range input { width: 100%; }
-.study-axes, .study-legend { display: flex; flex-wrap: wrap; gap: .4rem 1.2rem; margin: 0 0 .6rem; padding: 0; list-style: none; }
-.study-legend li { display: flex; align-items: center; gap: .3rem; }
-.study-plots { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .8rem; }
-.study-plot { position: relative; height: 21rem; border: 1px solid var(--line, #d9d9de); border-radius: 6px; overflow: hidden; }
-.study-plot:last-child { grid-column: 1 / -1; }
-.study-plot canvas { position: absolute; inset: 0; width: 100%; height: 100%; }
-.study-plot canvas:first-child { cursor: crosshair; touch-action: pan-y; }
-.study-plot canvas:focus-visible { outline: 3px solid #0072b2; outline-offset: -3px; }
-.study-plot canvas + canvas { pointer-events: none; }
-.study-card { position: fixed; z-index: 5; max-width: 22rem; padding: .5rem .7rem; pointer-events: none; border-radius: 6px; font-size: .85rem; overflow-wrap: anywhere;
-  background: var(--paper, Canvas); color: var(--ink, CanvasText); border: 1px solid var(--dim, #5d5d66); box-shadow: 0 3px 12px #0005; }
-.study-card p { margin: 0 0 .2rem; }
-.study-card img, .study-pair img { display: block; max-width: 100%; max-height: 18rem; }
-.study-pair img { max-height: 30rem; }
-.study-scroll { overflow-x: auto; }
-.study table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
-.study th, .study td { text-align: left; padding: .15rem .7rem .15rem 0; border-bottom: 1px solid var(--line, #d9d9de); vertical-align: top; }
-.study-told { min-height: 1.5em; }
-.study h3 { margin: 1.2rem 0 .4rem; }
-.study-dim { color: var(--dim, #5d5d66); font-size: .85rem; }
-@media (max-width: 60rem) { .study { grid-template-columns: minmax(0, 1fr); } }
-@media (max-width: 45rem) { .study-plots { grid-template-columns: minmax(0, 1fr); } }
-`;
 
-let sheet = null;
 let leave = null; // ends the listeners of the view before
 
 export async function showStudy(root, state, setState, openRun) {
   leave?.abort();
   leave = new AbortController();
   const { signal } = leave;
-  if (!sheet) {
-    sheet = new CSSStyleSheet();
-    sheet.replaceSync(STYLE);
-    document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
-  }
   root.replaceChildren(make("p", { role: "status" }, "Reading the runs of the study…"));
   let study;
   try {
@@ -382,7 +342,7 @@ function showList(view) {
   const head = ["run", ...Object.values(WORDS).slice(0, 3), "seed", ...new Set([state.y, state.x])];
   const lines = rows.slice(0, LISTED).map((row) => make("tr", {},
     make("td", {}, openButton(view, row), " ", pinButton(view, row)),
-    ...["data", "method", "setting"].map((name) => make("td", {}, word(study, name, row))),
+    ...["data", "method", "setting"].map((name) => make("td", { class: `study-${name}` }, word(study, name, row))),
     make("td", {}, String(study.numbers.seed[row])),
     ...[...new Set([state.y, state.x])].map((name) => make("td", {}, shortNumber(study.numbers[name][row])))));
   const which = `The ${state.lowest ? "lowest" : "highest"} ${state.y} of the ${view.lit ? "marked" : "shown"} runs`;
