@@ -190,7 +190,7 @@ def test_a_logarithmic_axis_has_few_ticks_however_long_it_is(browser: Browser, a
 
     assert ticks(1, 50) == ["1", "2", "5", "10", "20", "50"]
     assert ticks(0.02, 5000) == ["0.1", "1", "10", "100", "1000"]
-    assert ticks(1e-6, 1000) == ["1e−6", "1e−4", "0.01", "1", "100"]
+    assert ticks(1e-6, 1000) == ["1e\N{MINUS SIGN}6", "1e\N{MINUS SIGN}4", "0.01", "1", "100"]
 
 
 def test_runs_can_be_reached_with_keys(browser: Browser, address: str) -> None:
