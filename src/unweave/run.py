@@ -6,7 +6,7 @@ import re
 from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from unweave.errors import UnweaveError, did_you_mean
 from unweave.methods.method import Blueprint, Method
 from unweave.nn.gaussian import Gaussian
 from unweave.nn.likelihood import reconstruction_loss
+from unweave.nn.networks import Decoder
 from unweave.spec import RunSpec
 from unweave.store import RunFolder
 from unweave.streams import Stream
@@ -135,6 +136,17 @@ class Run:
     def decode(self, codes: Array) -> Array:
         """The mean images of codes, (n, c, h, w) in [0, 1]."""
         return _like(codes, torch.sigmoid(self._logits(codes)))
+
+    @property
+    def plain_decoder(self) -> Decoder | None:
+        """The network that decodes, if it is a usual one and the method does nothing else to a code."""
+        codes = torch.linspace(-2, 2, 3 * self.spec.latents, device=self.device).view(3, -1)
+        for network in self._networks.values():
+            for part in network.modules():
+                usual = isinstance(part, Decoder) and part.latents == self.spec.latents
+                if usual and torch.allclose(part(codes[None])[0], self._logits(codes), atol=1e-4):
+                    return cast(Decoder, part)
+        return None
 
     def reconstruct(self, images: Array) -> Array:
         """What is left of images after encoding and decoding, (n, c, h, w) in [0, 1]."""

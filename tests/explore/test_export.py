@@ -15,7 +15,7 @@ from unweave.data.grid import Factors, Images
 from unweave.errors import UnweaveError
 from unweave.explore.export import export_page
 from unweave.explore.run_view import open_run, view_of
-from unweave.methods import BetaVAE
+from unweave.methods import AdversarialSplit, BetaVAE, InfoGAN, Method
 from unweave.streams import Stream
 
 DECODED = "document.querySelector('.pictures canvas')"
@@ -29,13 +29,16 @@ def _coloured(factors: Factors, stream: Stream) -> Images:
 COLOURED = replace(TINY, name="coloured", shape=(3, 32, 32), render=_coloured, binary=False)
 
 
-@pytest.mark.parametrize(("data", "architecture"), [(COLOURED, "table2"), (TINY, "mlp")])
+@pytest.mark.parametrize(
+    ("method", "data", "architecture"),
+    [(BetaVAE(1.0), COLOURED, "table2"), (BetaVAE(1.0), TINY, "mlp"), (AdversarialSplit(), TINY, "released")],
+)
 def test_an_exported_page_decodes_as_the_run_does(
-    data: Any, architecture: str, tmp_path: Path, browser: Browser
+    method: Method, data: Any, architecture: str, tmp_path: Path, browser: Browser
 ) -> None:
     settings: dict[str, Any] = {"steps": 5, "batch": 8, "latents": 3, "learning_rate": 3e-3}
     run = unweave.train(
-        BetaVAE(1.0), data, out=tmp_path / "runs", device="cpu", architecture=architecture, **settings
+        method, data, out=tmp_path / "runs", device="cpu", architecture=architecture, **settings
     )
     export_page(view_of(run), tmp_path / "page.html")
     codes = np.array([[1.25, -2, 0.5]], np.float32)
@@ -48,6 +51,13 @@ def test_an_exported_page_decodes_as_the_run_does(
     assert expected.std() > 0.5, "an image on which a mistake could be seen"
     assert image == pytest.approx(expected, abs=0.51)
     assert browser.errors == []
+
+
+def test_a_decoder_that_the_page_cannot_compute_is_named(tmp_path: Path) -> None:
+    run = unweave.train(InfoGAN(), TINY, out=tmp_path, device="cpu", steps=2, batch=4, latents=3)
+    with pytest.raises(UnweaveError, match="info_gan has a decoder of its own"):
+        export_page(view_of(run), tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_an_exported_page_can_be_explored_with_the_network_off(

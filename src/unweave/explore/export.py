@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 from unweave.errors import UnweaveError
 from unweave.explore.run_api import intervention
 from unweave.explore.run_view import CONTENTS, STYLES, RunView
-from unweave.methods.method import Autoencoder
 from unweave.nn.layers import ConvTranspose2d, Layer
-from unweave.nn.networks import Decoder
 from unweave.run import Run
 from unweave.store import write_text
 from unweave.streams import Stream
@@ -99,27 +97,25 @@ def decoder_layers(run: Run) -> tuple[list[dict[str, Any]], list[int], NDArray[n
     Weights of a transposed convolution are turned to (kernel, kernel, inputs, outputs): the page adds up
     channels, which then lie side by side.
     """
-    spec = run.spec
-    if not isinstance(spec.method, Autoencoder):
+    network = run.plain_decoder
+    if network is None:
         raise UnweaveError(
-            f"{spec.method.name} has a decoder of its own, which the page cannot compute. "
+            f"{run.spec.method.name} has a decoder of its own, which the page cannot compute. "
             "Use unweave explore without --export."
         )
-    network = Decoder([Stream.of(0)], run.shape, spec.latents, spec.architecture)
-    trained = run.folder.weights()
     layers: list[dict[str, Any]] = []
     numbers: list[NDArray[Any]] = []
-    for name, layer in network.named_modules():
+    for layer in network.modules():
         if not isinstance(layer, Layer):
             continue
-        weight = trained[f"decoder.{name}.weight"].numpy()
+        weight = layer.weight[0].cpu().numpy()
         inputs, outputs = weight.shape[:2]
         words = {"kind": "dense", "inputs": inputs, "outputs": outputs, "activation": layer.activation}
         if isinstance(layer, ConvTranspose2d):
             words |= {"kind": "transposed", "kernel": weight.shape[2], "padding": layer.padding}
             weight = weight.transpose(2, 3, 0, 1)
         layers.append(words | {"size": weight.size})
-        numbers += [weight.ravel(), trained[f"decoder.{name}.bias"].numpy().ravel()]
+        numbers += [weight.ravel(), layer.bias[0].cpu().numpy()]
     return layers, list(network.first_image[:2]), np.concatenate(numbers).astype("<f4")
 
 
