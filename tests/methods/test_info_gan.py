@@ -183,7 +183,7 @@ def test_gaps_may_differ_between_runs() -> None:
 
 
 def test_who_sees_plain_codes_finds_the_shared_one() -> None:
-    method = InfoGANCR(alpha=2.0, alpha_step=0.0, gap_end=0.5)
+    method = InfoGANCR(alpha=2.0, alpha_from=0.0, gap_end=0.5)
     found = known(method, sharpness=1e4).losses()
     without = known(InfoGAN()).losses()
     assert found.terms["contrastive_accuracy"].tolist() == [1.0, 1.0]
@@ -192,7 +192,7 @@ def test_who_sees_plain_codes_finds_the_shared_one() -> None:
 
 
 def test_who_sees_nothing_can_only_guess() -> None:
-    found = known(InfoGANCR(alpha=2.0, alpha_step=0.0), sharpness=0.0).losses()
+    found = known(InfoGANCR(alpha=2.0, alpha_from=0.0), sharpness=0.0).losses()
     without = known(InfoGAN()).losses()
     assert found.players[PAIR_JUDGE].tolist() == pytest.approx([math.log(4)] * 2)
     expected = without.players[GENERATOR] + 2 * math.log(4)
@@ -220,16 +220,17 @@ def test_a_judge_learns_to_tell_the_shared_code_of_a_plain_generator() -> None:
 
 
 def test_without_weight_it_is_info_gan() -> None:
-    one, other = Played.of(InfoGAN()), Played.of(InfoGANCR(alpha=0.0, alpha_step=0.0))
+    one, other = Played.of(InfoGAN()), Played.of(InfoGANCR(alpha=0.0, alpha_from=0.0))
     for player in (GENERATOR, DISCRIMINATOR):
         assert torch.equal(one.losses().players[player], other.losses().players[player])
         torch.testing.assert_close(one.gradients(player), other.gradients(player))
 
 
 def test_before_its_step_the_judge_learns_and_nobody_listens() -> None:
-    method = InfoGANCR(alpha=3.0, alpha_step=5.0)
-    before, after = Played.of(method, step=4), Played.of(method, step=5)
-    plain = [Played.of(InfoGAN(), step=step).losses().players[GENERATOR] for step in (4, 5)]
+    method = InfoGANCR(alpha=3.0, alpha_from=0.25)
+    at = (74_999, 75_000)  # of 300,000
+    before, after = (Played.of(method, step=step) for step in at)
+    plain = [Played.of(InfoGAN(), step=step).losses().players[GENERATOR] for step in at]
     torch.testing.assert_close(before.losses().players[GENERATOR], plain[0])
     contrast = after.losses().terms["contrastive"]
     torch.testing.assert_close(after.losses().players[GENERATOR], plain[1] + 3 * contrast)
@@ -238,10 +239,11 @@ def test_before_its_step_the_judge_learns_and_nobody_listens() -> None:
 
 def test_the_gap_narrows_at_its_step_in_each_run_by_its_own_settings() -> None:
     methods = [
-        InfoGANCR(gap_start=1.9, gap_end=0.1, gap_step=10.0),
-        InfoGANCR(gap_start=1.5, gap_end=0.0, gap_step=20.0),
+        InfoGANCR(gap_start=1.9, gap_end=0.1, gap_until=0.5),
+        InfoGANCR(gap_start=1.5, gap_end=0.0, gap_until=1.0),
     ]
-    gaps = [Played.of(*methods, step=step).losses().terms["gap"].tolist() for step in (9, 10, 19, 20)]
+    at = (149_999, 150_000, 299_999, 300_000)
+    gaps = [Played.of(*methods, step=step).losses().terms["gap"].tolist() for step in at]
     expected = [[1.9, 1.5], [0.1, 1.5], [0.1, 1.5], [0.1, 0.0]]
     np.testing.assert_allclose(gaps, expected, rtol=1e-6)
 
@@ -259,7 +261,7 @@ def test_pairs_have_the_same_noise() -> None:
             assert first.std() > 0.1
             return torch.zeros(2, 3, 4)
 
-    case = known(InfoGANCR(alpha_step=0.0))
+    case = known(InfoGANCR(alpha_from=0.0))
     networks = {**case.networks, GENERATOR: Noise(), PAIR_JUDGE: Same()}
     assert replace(case, networks=networks).losses().terms["contrastive"].tolist() == pytest.approx(
         [math.log(4)] * 2
@@ -303,6 +305,14 @@ def test_a_gap_wider_than_a_code_is_refused() -> None:
             UnweaveError, match=f"{name} of info_gan_cr must be at most 2, the range of a code; g"
         ):
             replace(InfoGANCR(), **{name: 2.1})  # type: ignore[arg-type]
+
+
+def test_a_number_of_steps_in_place_of_a_share_is_refused() -> None:
+    for name in ("alpha_from", "gap_until"):
+        with pytest.raises(
+            UnweaveError, match=f"{name} of info_gan_cr must be at most 1, a share of the steps; got 5"
+        ):
+            replace(InfoGANCR(), **{name: 5e4})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("method", [InfoGAN(), InfoGANCR()], ids=["info_gan", "info_gan_cr"])

@@ -21,8 +21,8 @@ RUNS: dict[str, list[OwnNetworks]] = {
     "info_gan": [InfoGAN(), InfoGAN(lambda_=1.0), InfoGAN()],
     "info_gan_cr": [
         InfoGANCR(),
-        InfoGANCR(alpha=3.0, alpha_step=2.0, gap_start=1.9, gap_end=0.1, gap_step=4.0),
-        InfoGANCR(alpha=1.0, alpha_step=0.0),
+        InfoGANCR(alpha=3.0, alpha_from=1 / 3, gap_start=1.9, gap_end=0.1, gap_until=2 / 3),
+        InfoGANCR(alpha=1.0, alpha_from=0.0),
     ],
     "aae_labels": [AAELabels(), AAELabels(label_weight=2.0), AAELabels()],
     "aae_clusters": [AAEClusters(), AAEClusters(adversarial_weight=2.0), AAEClusters()],

@@ -101,20 +101,22 @@ class InfoGANCR(OwnNetworks):
 
     x and x' are generated with the same noise and the same code i, drawn at random for each pair; all other
     codes differ, by `gap` at least. H guesses i, with -mean log H(i|x, x') as its own objective, and the
-    generator makes that easy. alpha weighs from step `alpha_step` on; before, H learns and nobody listens.
-    The gap is `gap_start` before step `gap_step` and `gap_end` from then on: a wide gap is an easy task.
+    generator makes that easy. alpha weighs after the share `alpha_from` of the steps; before, H learns and
+    nobody listens. The gap is `gap_start` until the share `gap_until` of the steps, and `gap_end` from then
+    on: a wide gap is an easy task.
 
-    The defaults are those of the authors' runs on dSprites, where the gap is 0. alpha = 0 is InfoGAN.
+    The defaults are those of the authors' runs on dSprites: no gap, alpha from step 288,000 of 322,560 on.
+    alpha = 0 is InfoGAN.
 
     Differs from [2] as InfoGAN does, and: H is not started anew when alpha or the gap change.
     """
 
     lambda_: Setting = 0.05
     alpha: Setting = 2.0
-    alpha_step: Setting = 288_000.0
+    alpha_from: Setting = 0.893
     gap_start: Setting = 0.0
     gap_end: Setting = 0.0
-    gap_step: Setting = 0.0
+    gap_until: Setting = 0.0
     noise: int = 5
     variance: Variance = "unit"
 
@@ -130,12 +132,15 @@ class InfoGANCR(OwnNetworks):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("gap_start", "gap_end"):
-            gap = getattr(self, name)
-            if not isinstance(gap, Tensor) and gap > 2:
-                raise UnweaveError(
-                    f"{name} of {self.name} must be at most 2, the range of a code; got {gap!r}."
-                )
+        for name, most, what in (
+            ("gap_start", 2, "the range of a code"),
+            ("gap_end", 2, "the range of a code"),
+            ("alpha_from", 1, "a share of the steps"),
+            ("gap_until", 1, "a share of the steps"),
+        ):
+            given = getattr(self, name)
+            if not isinstance(given, Tensor) and given > most:
+                raise UnweaveError(f"{name} of {self.name} must be at most {most}, {what}; got {given!r}.")
 
     @property
     def players(self) -> tuple[Player, ...]:
@@ -154,7 +159,7 @@ class InfoGANCR(OwnNetworks):
         """The objectives of all three."""
         game = _play(batch, networks, moment.draws, self.noise)
         without = _info_losses(game, self.lambda_)
-        alpha, gap = self._alpha_and_gap(torch.as_tensor(moment.step, device=game.codes.device))
+        alpha, gap = self._alpha_and_gap(torch.as_tensor(moment.step, device=game.codes.device), moment.steps)
         rows, latents = game.codes.shape[-2:]
         shared, first, second = draw_pairs(moment.draws, rows, latents, gap)
         made = [_with_noise(codes, moment.draws, "pair noise", self.noise) for codes in (first, second)]
@@ -179,11 +184,11 @@ class InfoGANCR(OwnNetworks):
         """What the generator makes of codes without noise."""
         return _generate(networks, codes, self.noise)
 
-    def _alpha_and_gap(self, step: Tensor) -> tuple[Tensor, Tensor]:
-        """Those of this step, () or (P,)."""
-        wide = (step < self.gap_step).to(torch.float32)
+    def _alpha_and_gap(self, step: Tensor, steps: Tensor | int) -> tuple[Tensor, Tensor]:
+        """Those of this step of so many, () or (P,)."""
+        wide = (step < self.gap_until * steps).to(torch.float32)
         gap = wide * self.gap_start + (1 - wide) * self.gap_end
-        return self.alpha * (step >= self.alpha_step).to(torch.float32), gap
+        return self.alpha * (step >= self.alpha_from * steps).to(torch.float32), gap
 
 
 @dataclass(frozen=True)
