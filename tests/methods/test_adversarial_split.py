@@ -181,6 +181,7 @@ def test_s_is_certain_and_z_is_not() -> None:
     networks, batch = real_case(method)
     found = method.encode(networks, batch.images)
     assert found.mean.shape == (2, 4, 4)
+    assert not AdversarialSplit().stochastic
     torch.testing.assert_close(found.log_var[..., 0], torch.full((2, 4), CERTAIN_LOG_VAR))
     assert (found.log_var[..., 1:] > -5).all()
     assert method.decode(networks, found.mean).shape == (2, 4, *TINY.shape)

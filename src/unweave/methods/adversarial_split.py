@@ -91,6 +91,11 @@ class AdversarialSplit(OwnNetworks):
             ),
         )
 
+    @property
+    def stochastic(self) -> bool:
+        """Not all of a code is drawn: s is certain, and has no prior."""
+        return False
+
     def content_dimensions(self, latents: int) -> int:
         """Those of s."""
         return part_size(self.content, latents)
