@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unweave.errors import UnweaveError
-from unweave.nn.gan import REFERENCES, BatchNorm, Generator, PairJudge, ReadingDiscriminator
+from unweave.nn.batch_norm import BatchNorm
+from unweave.nn.gan import REFERENCES, Generator, PairJudge, ReadingDiscriminator
 from unweave.nn.layers import set_precision
 from unweave.streams import Stream
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from unweave.errors import UnweaveError
+from unweave.nn.batch_norm import BatchNorm
 from unweave.nn.gaussian import Gaussian
 from unweave.nn.layers import Conv2d, ConvTranspose2d, Linear, at_least_float32
 from unweave.nn.spectral import normalised_layers, through_with
@@ -27,64 +27,6 @@ DOWN = (32, 32, 64, 64)  # channels of the convolutions that see images
 UP = (64, 64, 32, 32)  # channels of the generator's images, from the smallest
 WIDTH = 128  # of dense layers
 REFERENCES = 128  # codes whose statistics stand for those of a batch
-
-
-class BatchNorm(nn.Module):
-    """Each feature with mean `shift` and deviation `scale` over a batch [2]; (P, B, F) or (P, B, F, H, W)."""
-
-    def __init__(self, runs: int, features: int) -> None:
-        super().__init__()
-        self.scale = nn.Parameter(torch.ones(runs, features))
-        self.shift = nn.Parameter(torch.zeros(runs, features))
-
-    def forward(self, x: Tensor, rows: int | None = None) -> Tensor:
-        """All of x, by mean and variance over its first rows; None: over all of them."""
-        if rows is None:
-            whole: Tensor = _Normalisation.apply(x, self.scale, self.shift)
-            return whole
-        x = x.to(self.scale.dtype)
-        mean, inverse = _mean_and_inverse_deviation(x[:, :rows])
-        slope = inverse * _beside(self.scale, x)
-        return torch.addcmul(_beside(self.shift, x) - mean * slope, x, slope)
-
-
-class _Normalisation(torch.autograd.Function):
-    """Over a whole batch, with its gradient by hand: a GPU has fewer images to read and to write."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-        numbers = x.to(scale.dtype)
-        mean, inverse = _mean_and_inverse_deviation(numbers)
-        slope = inverse * _beside(scale, x)
-        ctx.save_for_backward(x, mean, inverse, slope)
-        return torch.addcmul(_beside(shift, x) - mean * slope, numbers, slope)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """To x: slope (g - mean of g - x' mean of (g x')), where x' is x normalised."""
-        x, mean, inverse, slope = ctx.saved_tensors
-        g, numbers = gradients[0], x.to(slope.dtype)
-        axes, count = _all_but_runs_and_features(x), x[0].numel() // x.shape[2]
-        to_shift = g.sum(axes, keepdim=True)
-        to_scale = (g * numbers).sum(axes, keepdim=True).addcmul_(mean, to_shift, value=-1).mul_(inverse)
-        of_x = slope * inverse * to_scale / -count
-        rest = torch.addcmul(of_x * mean, slope, to_shift, value=1 / count).neg_()
-        to_x = torch.addcmul(torch.addcmul(rest, numbers, of_x), g, slope)
-        return to_x.to(x.dtype), to_scale.flatten(1), to_shift.flatten(1)
-
-
-def _mean_and_inverse_deviation(x: Tensor) -> tuple[Tensor, Tensor]:
-    variance, mean = torch.var_mean(x, _all_but_runs_and_features(x), correction=0, keepdim=True)
-    return mean, torch.rsqrt(variance + 1e-5)
-
-
-def _all_but_runs_and_features(x: Tensor) -> tuple[int, ...]:
-    return (1, *range(3, x.dim()))
-
-
-def _beside(parameter: Tensor, x: Tensor) -> Tensor:
-    """(P, F) as (P, 1, F, ...), for x (P, B, F, ...)."""
-    return parameter.view(len(x), 1, -1, *[1] * (x.dim() - 3))
 
 
 class Generator(nn.Module):
