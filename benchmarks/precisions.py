@@ -9,7 +9,6 @@ precisions, their differences in deviations of the published seeds: two seeds wo
 
 from __future__ import annotations
 
-import argparse
 import sys
 from itertools import combinations
 from pathlib import Path
@@ -20,7 +19,7 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.published import SCORES, in_order
-from benchmarks.result_tables import keep_record
+from benchmarks.result_tables import add_published, keep_record, parser_of
 
 from unweave.report.beside import SETTING, beside
 from unweave.report.published import published
@@ -56,12 +55,9 @@ def differences(table: pd.DataFrame, deviations: pd.DataFrame) -> list[str]:
 
 def main() -> None:
     """Compare, and write what was asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("published", type=Path, help="the folder with results_dsprites_full.csv")
+    parser = parser_of(__doc__)
+    add_published(parser)
     parser.add_argument("results", nargs="+", help="PRECISION=TABLE, .parquet or .csv")
-    parser.add_argument("--csv", type=Path, help="one row a run, for the record")
     given = parser.parse_args()
     own = {
         name: read_table(Path(path)).table for name, path in (pair.split("=", 1) for pair in given.results)

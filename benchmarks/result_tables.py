@@ -8,16 +8,27 @@ from pathlib import Path
 import pandas as pd
 
 
-def options(description: str | None, published: bool) -> argparse.Namespace:
-    """The arguments of such a script; some are given the published results as well."""
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """What all such scripts can be told."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--csv", type=Path, help="one row a run, for the record")
+    return parser
+
+
+def add_published(parser: argparse.ArgumentParser) -> None:
+    """Some are given the published results as well."""
+    parser.add_argument("published", type=Path, help="the folder with results_dsprites_full.csv")
+
+
+def options(description: str | None, published: bool) -> argparse.Namespace:
+    """The arguments of a script about one table of results."""
+    parser = parser_of(description)
     parser.add_argument("results", type=Path, help="a table of results, .parquet or .csv")
     if published:
-        parser.add_argument("published", type=Path, help="the folder with results_dsprites_full.csv")
+        add_published(parser)
     parser.add_argument("--figure", type=Path)
-    parser.add_argument("--csv", type=Path, help="one row a run, for the record")
     return parser.parse_args()
 
 

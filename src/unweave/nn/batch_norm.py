@@ -88,7 +88,9 @@ class _ByHand(torch.autograd.Function):
 
 def _rows(x: Tensor) -> Tensor:
     """(P, B, F) as it is, (P, B, F, H, W) as (P, B H W, F), with features beside each other in memory."""
-    return x.contiguous() if x.dim() == 3 else x.permute(0, 1, 3, 4, 2).contiguous().flatten(1, 3)
+    from unweave.nn.stacks import last_channels
+
+    return x.contiguous() if x.dim() == 3 else last_channels(x).flatten(1, 3)
 
 
 def _like(rows: Tensor, x: Tensor) -> Tensor:

@@ -30,6 +30,14 @@ def _standardised(
 
 
 @triton.jit
+def _store_sums(out, first, second, run, n, known, FEATURES: tl.constexpr):
+    # Over the rows of this program's part.
+    out += (run * tl.num_programs(0) + tl.program_id(0)) * 2 * FEATURES
+    tl.store(out + n, tl.sum(first, axis=0), known)
+    tl.store(out + FEATURES + n, tl.sum(second, axis=0), known)
+
+
+@triton.jit
 def _moments_kernel(
     x, out, rows, rows_each, FEATURES: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
 ):  # fmt: skip
@@ -47,9 +55,7 @@ def _moments_kernel(
         values = tl.where(here, values - origin[None, :], 0.0)
         total += values
         squares += values * values
-    out += (run * tl.num_programs(0) + tl.program_id(0)) * 2 * FEATURES
-    tl.store(out + n, tl.sum(total, axis=0), known)
-    tl.store(out + FEATURES + n, tl.sum(squares, axis=0), known)
+    _store_sums(out, total, squares, run, n, known, FEATURES)
 
 
 @triton.jit
@@ -85,9 +91,7 @@ def _gradient_sums_kernel(
         g = tl.load(gradient + run * rows * FEATURES + at, here, 0.0).to(tl.float32)
         total += g
         products += g * values
-    out += (run * tl.num_programs(0) + tl.program_id(0)) * 2 * FEATURES
-    tl.store(out + n, tl.sum(total, axis=0), known)
-    tl.store(out + FEATURES + n, tl.sum(products, axis=0), known)
+    _store_sums(out, total, products, run, n, known, FEATURES)
 
 
 @triton.jit
@@ -114,15 +118,11 @@ ROWS, COLUMNS = 64, 32  # of a tile
 
 def normalise(x: Tensor, scale: Tensor, shift: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
     """(P, rows, F) with mean `shift` and deviation `scale` (P, F), and the sums (P, 2, F) to go back with."""
-    runs, rows, features = x.shape
-    blocks = triton.cdiv(features, COLUMNS)
-    each, parts = in_parts(rows, PROGRAMS, runs * blocks, least=ROWS, step=ROWS)
-    made = torch.empty(runs, parts, 2, features, device=x.device)
-    _moments_kernel[(parts, runs, blocks)](x, made, rows, each, features, ROWS, COLUMNS)
+    (_, rows, features), tiles = x.shape, _tiles(x)
+    made, each, programs = _parts(x)
+    _moments_kernel[programs](x, made, rows, each, features, ROWS, COLUMNS)
     moments, out = summed(made), torch.empty_like(x)
-    _normalise_kernel[(triton.cdiv(rows, ROWS), runs, blocks)](
-        x, moments, scale, shift, out, rows, features, epsilon, ROWS, COLUMNS
-    )
+    _normalise_kernel[tiles](x, moments, scale, shift, out, rows, features, epsilon, ROWS, COLUMNS)
     return out, moments
 
 
@@ -130,15 +130,24 @@ def gradients(
     x: Tensor, moments: Tensor, gradient: Tensor, scale: Tensor, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """To x, to the scale and to the shift, of the gradient of `normalise`'s result."""
+    (_, rows, features), tiles = x.shape, _tiles(x)
+    made, each, programs = _parts(x)
+    _gradient_sums_kernel[programs](x, moments, gradient, made, rows, each, features, epsilon, ROWS, COLUMNS)
+    sums, out = summed(made), torch.empty_like(x)
+    _gradient_kernel[tiles](x, moments, gradient, sums, scale, out, rows, features, epsilon, ROWS, COLUMNS)
+    return out, sums[:, 1], sums[:, 0]
+
+
+def _tiles(x: Tensor) -> tuple[int, int, int]:
+    """Programs that make a tile each."""
+    runs, rows, features = x.shape
+    return triton.cdiv(rows, ROWS), runs, triton.cdiv(features, COLUMNS)
+
+
+def _parts(x: Tensor) -> tuple[Tensor, int, tuple[int, int, int]]:
+    """For two sums over rows: room for the parts (P, parts, 2, F), rows in each, and programs to fill it."""
     runs, rows, features = x.shape
     blocks = triton.cdiv(features, COLUMNS)
     each, parts = in_parts(rows, PROGRAMS, runs * blocks, least=ROWS, step=ROWS)
     made = torch.empty(runs, parts, 2, features, device=x.device)
-    _gradient_sums_kernel[(parts, runs, blocks)](
-        x, moments, gradient, made, rows, each, features, epsilon, ROWS, COLUMNS
-    )
-    sums, out = summed(made), torch.empty_like(x)
-    _gradient_kernel[(triton.cdiv(rows, ROWS), runs, blocks)](
-        x, moments, gradient, sums, scale, out, rows, features, epsilon, ROWS, COLUMNS
-    )
-    return out, sums[:, 1], sums[:, 0]
+    return made, each, (parts, runs, blocks)

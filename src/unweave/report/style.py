@@ -126,6 +126,12 @@ def panels(
     return figure, axes
 
 
+def room_for_names(names: Sequence[str], left: float) -> dict[str, Any]:
+    """What `panels` needs so that names can stand under them, upright; `left` is the margin there."""
+    wide = len(names) > MANY
+    return {"widest": 6.6 if wide else 2.4, "margins": (left, 0.1, 0.25, 1.0 if wide else 0.75)}
+
+
 def look_of(names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """For each name its colour and marker; those of the study have the same ones in every figure."""
     known = list(METHOD_ORDER) if set(names) & set(METHOD_ORDER) else list(DATA)

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from unweave.report.names import DATA, METHODS, data_sets, label, methods, score_label, setting_label
-from unweave.report.style import MANY, few_ticks, heat_map, look_of, panels, same_limits, styled
+from unweave.report.style import (
+    MANY,
+    few_ticks,
+    heat_map,
+    look_of,
+    panels,
+    room_for_names,
+    same_limits,
+    styled,
+)
 from unweave.report.tables import SETTING, setting_means
 
 if TYPE_CHECKING:
@@ -51,9 +60,7 @@ def methods_over_everything(runs: pd.DataFrame, scores: Sequence[str]) -> Figure
     colours = [look_of(names)[name]["color"] for name in names]
     columns = 1 if len(names) > MANY else min(len(scores), 3)
     rows = -(-len(scores) // columns)
-    figure, axes = panels(
-        rows, columns, height=1.4, widest=_widest(names), margins=_margins(names, 0.4), gaps=(0.35, 0.3)
-    )
+    figure, axes = panels(rows, columns, height=1.4, gaps=(0.35, 0.3), **room_for_names(names, 0.4))
     for i, axis in enumerate(axes.ravel()):
         if i >= len(scores):
             axis.set_visible(False)
@@ -72,9 +79,7 @@ def methods_over_data(runs: pd.DataFrame, scores: Sequence[str]) -> Figure:
     colours = [look_of(names)[name]["color"] for name in names]
     wide = len(names) > MANY
     rows, columns = (len(scores) * len(data), 1) if wide else (len(scores), len(data))
-    figure, axes = panels(
-        rows, columns, height=1.0, widest=_widest(names), margins=_margins(names, 0.55), gaps=(0.1, 0.12)
-    )
+    figure, axes = panels(rows, columns, height=1.0, gaps=(0.1, 0.12), **room_for_names(names, 0.55))
     for i, score in enumerate(scores):
         for j, name in enumerate(data):
             axis, last = axes.ravel()[i * len(data) + j], i == len(scores) - 1
@@ -86,14 +91,6 @@ def methods_over_data(runs: pd.DataFrame, scores: Sequence[str]) -> Figure:
             few_ticks(axis.yaxis)
         same_limits(axes.reshape(len(scores), len(data))[i])
     return figure
-
-
-def _widest(names: Sequence[str]) -> float:
-    return 6.6 if len(names) > MANY else 2.4
-
-
-def _margins(names: Sequence[str], left: float) -> tuple[float, float, float, float]:
-    return (left, 0.1, 0.25, 1.0 if len(names) > MANY else 0.75)
 
 
 @styled

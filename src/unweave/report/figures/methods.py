@@ -26,6 +26,7 @@ from unweave.report.style import (
     look_of,
     outer_labels,
     panels,
+    room_for_names,
     same_limits,
     styled,
 )
@@ -45,11 +46,11 @@ def _grid(runs: pd.DataFrame, scores: Sequence[str], bottom: float, top: float) 
     )
 
 
-def _wide_panels(runs: pd.DataFrame, scores: Sequence[str]) -> tuple[Figure, Any]:
+def _wide_panels(runs: pd.DataFrame, scores: Sequence[str], names: Sequence[str]) -> tuple[Figure, Any]:
     """The axes of `_grid`, one below the other, with names of methods under the last one."""
     data = data_sets(runs)
     count = len(data) * len(scores)
-    figure, axes = panels(count, 1, height=TALL, widest=6.5, margins=(0.6, 0.1, 0.25, 1.0), gaps=(0.1, 0.24))
+    figure, axes = panels(count, 1, height=TALL, gaps=(0.1, 0.24), **room_for_names(names, 0.6))
     for place, axis in enumerate(axes.ravel()):
         axis.set(
             title=score_label(scores[place % len(scores)]), ylabel=label(data[place // len(scores)], DATA)
@@ -77,7 +78,10 @@ def scores_by_method(runs: pd.DataFrame, scores: Sequence[str]) -> Figure:
     names = methods(runs)
     looks = look_of(names)
     wide = len(names) > MANY
-    figure, axes = _wide_panels(runs, scores) if wide else _grid(runs, scores, bottom=0.75, top=0.25)
+    if wide:
+        figure, axes = _wide_panels(runs, scores, names)
+    else:
+        figure, axes = _grid(runs, scores, bottom=0.75, top=0.25)
     for i, data in enumerate(data_sets(runs)):
         for j, score in enumerate(scores):
             axis = axes[i, j]
