@@ -226,7 +226,7 @@ def test_without_weight_it_is_info_gan() -> None:
         torch.testing.assert_close(one.gradients(player), other.gradients(player))
 
 
-def test_before_its_step_the_judge_learns_and_nobody_listens() -> None:
+def test_before_its_step_nobody_listens_to_the_judge() -> None:
     method = InfoGANCR(alpha=3.0, alpha_from=0.25)
     at = (74_999, 75_000)  # of 300,000
     before, after = (Played.of(method, step=step) for step in at)
@@ -234,7 +234,38 @@ def test_before_its_step_the_judge_learns_and_nobody_listens() -> None:
     torch.testing.assert_close(before.losses().players[GENERATOR], plain[0])
     contrast = after.losses().terms["contrastive"]
     torch.testing.assert_close(after.losses().players[GENERATOR], plain[1] + 3 * contrast)
-    assert all(bool((gradient != 0).any()) for gradient in before.gradients(PAIR_JUDGE))
+
+
+def test_while_the_judge_rests_it_is_info_gan_and_the_log_says_what_guessing_gives() -> None:
+    """Whether its network is there, because another run of the population has begun, makes no difference."""
+    method = InfoGANCR(alpha=3.0, alpha_from=0.25)
+    there = Played.of(method)
+    networks = {name: net for name, net in there.networks.items() if name != PAIR_JUDGE}
+    found, plain = replace(there, networks=networks).losses(), Played.of(InfoGAN()).losses()
+    assert found.players.keys() == plain.players.keys()
+    for player in found.players:
+        assert torch.equal(found.players[player], plain.players[player])
+    assert found.terms["contrastive"].tolist() == pytest.approx([math.log(4)] * 2)
+    assert found.terms["contrastive_accuracy"].tolist() == [0.25, 0.25]
+    torch.testing.assert_close(dict(found.terms), dict(there.losses().terms))
+
+
+@pytest.mark.parametrize("method", [InfoGAN(), InfoGANCR(alpha_from=0.0)], ids=["info_gan", "info_gan_cr"])
+def test_the_generator_has_the_same_objective_in_its_own_turn(method: OwnNetworks) -> None:
+    """D is not asked about images of the data then; its verdict of the others does not depend on them."""
+    case = Played.of(method)
+    own = replace(case, moment=replace(case.moment, turn=(GENERATOR,)))
+    found = own.losses()
+    assert DISCRIMINATOR not in found.players
+    torch.testing.assert_close(found.players[GENERATOR], case.losses().players[GENERATOR])
+    torch.testing.assert_close(own.gradients(GENERATOR), case.gradients(GENERATOR), rtol=1e-3, atol=1e-5)
+
+
+def test_who_judges_moves_first_and_the_generator_twice() -> None:
+    assert InfoGAN().turns == ((DISCRIMINATOR,), (GENERATOR,), (GENERATOR,))
+    assert InfoGANCR().turns == ((DISCRIMINATOR, PAIR_JUDGE), (GENERATOR,), (GENERATOR,))
+    judge = InfoGANCR(alpha_from=0.3).players[-1]
+    assert (judge.name, judge.starts) == (PAIR_JUDGE, 0.3)
 
 
 def test_the_gap_narrows_at_its_step_in_each_run_by_its_own_settings() -> None:
@@ -295,8 +326,10 @@ def test_the_encoder_is_q_in_units_of_the_codes_deviation() -> None:
 
 
 def test_each_player_has_the_published_optimiser() -> None:
+    rates = {GENERATOR: 1e-3, DISCRIMINATOR: 2e-3, PAIR_JUDGE: 2e-3}
     for player in InfoGANCR().players:
-        assert player.adam == Adam(learning_rate=2e-3, beta1=0.5, beta2=0.999, epsilon=1e-8)
+        rate = rates[player.name]
+        assert player.adam == Adam(learning_rate=rate, beta1=0.5, beta2=0.999, epsilon=1e-8)
 
 
 def test_a_gap_wider_than_a_code_is_refused() -> None:

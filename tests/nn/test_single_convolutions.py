@@ -51,6 +51,20 @@ def test_a_transposed_convolution(channels: int, padding: int) -> None:
     check(single.convolve_transposed, F.conv_transpose2d, x, weight, padding)
 
 
+@pytest.mark.parametrize("channels", [1, 32])
+def test_images_have_the_same_gradient_where_weights_need_none(channels: int) -> None:
+    x, weight = numbers(1, RUNS, IMAGES, channels, 8, 8).float(), numbers(2, RUNS, 16, channels, 4, 4).float()
+    gradients = []
+    for needed in (True, False):
+        seen, fixed = (tensor.clone().to(DEVICE) for tensor in (x, weight))
+        seen.requires_grad_()
+        fixed.requires_grad_(needed)
+        single.convolve(seen, fixed, 1, "float32").square().sum().backward()
+        gradients.append(seen.grad)
+        assert (fixed.grad is not None) == needed
+    torch.testing.assert_close(*gradients)
+
+
 def test_bytes_are_numbers_from_0_to_1() -> None:
     pixels = torch.arange(RUNS * IMAGES * 8 * 8).remainder(256).view(RUNS, IMAGES, 1, 8, 8).to(torch.uint8)
     weight = numbers(5, RUNS, 16, 1, 4, 4)

@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+import torch
 
 from unweave.spec import RunSpec
 from unweave.store import RunFolder
@@ -43,6 +44,13 @@ def check_resumed(
     for one, other in zip(whole, parts, strict=True):
         assert largest_difference(one, other) == 0
         assert one.log() == other.log()
+
+
+def mean_difference(one: RunFolder, other: RunFolder) -> float:
+    """Over all weights of two runs. In a game, a few weights follow the last digits of the others."""
+    first, second = one.weights(), other.weights()
+    assert first.keys() == second.keys()
+    return float(torch.cat([(first[name] - second[name]).abs().flatten() for name in first]).mean())
 
 
 def largest_difference(one: RunFolder, other: RunFolder) -> float:

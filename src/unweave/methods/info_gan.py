@@ -34,6 +34,7 @@ from unweave.nn.gaussian import Gaussian
 from unweave.nn.layers import as_numbers
 
 GENERATOR, DISCRIMINATOR, PAIR_JUDGE = "generator", "discriminator", "pair_judge"
+GENERATING_RATE, JUDGING_RATE = 1e-3, 2e-3
 CODE_UNITS = math.sqrt(3)  # uniform numbers in [-1, 1] have variance 1/3
 
 Variance: TypeAlias = Literal["unit", "learned"]
@@ -53,9 +54,11 @@ class InfoGAN(OwnNetworks):
     real images. To decode is to generate: noise is 0, its mean, and codes beyond the range are brought back.
     What is encoded and decoded is sqrt(3) c, which has variance 1 as the codes of other methods have.
 
-    Differs from [2]: all players move at once, from one forward pass; there the generator makes two steps of
-    half the rate. Spectral norms are exact and not followed by one power iteration a step. See nn/gan.py for
-    what stands for the moving means of batch normalisation.
+    As in [2], the discriminator moves first, and then the generator twice. Moved at once, from one forward
+    pass, they end in worse codes: see docs/methods/info_gan.md.
+
+    Differs from [2]: spectral norms are exact and not followed by one power iteration a step. See nn/gan.py
+    for what stands for the moving means of batch normalisation.
     """
 
     lambda_: Setting = 0.05
@@ -78,13 +81,18 @@ class InfoGAN(OwnNetworks):
         return _players(self.noise, self.variance)
 
     @property
+    def turns(self) -> tuple[tuple[str, ...], ...]:
+        """The discriminator, and twice the generator."""
+        return (DISCRIMINATOR,), (GENERATOR,), (GENERATOR,)
+
+    @property
     def stochastic(self) -> bool:
         """Whether Q's variance says anything of a code."""
         return self.variance == "learned"
 
     def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
         """The objectives of both."""
-        return _info_losses(_play(batch, networks, moment.draws, self.noise), self.lambda_)
+        return _info_losses(_play(batch, networks, moment, self.noise), self.lambda_)
 
     def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
         """Q(c|x)."""
@@ -101,14 +109,14 @@ class InfoGANCR(OwnNetworks):
 
     x and x' are generated with the same noise and the same code i, drawn at random for each pair; all other
     codes differ, by `gap` at least. H guesses i, with -mean log H(i|x, x') as its own objective, and the
-    generator makes that easy. alpha weighs after the share `alpha_from` of the steps; before, H learns and
-    nobody listens. The gap is `gap_start` until the share `gap_until` of the steps, and `gap_end` from then
-    on: a wide gap is an easy task.
+    generator makes that easy, both after the share `alpha_from` of the steps; before, H rests, and this is
+    InfoGAN. The gap is `gap_start` until the share `gap_until` of the steps, and `gap_end` from then on: a
+    wide gap is an easy task.
 
     The defaults are those of the authors' runs on dSprites: no gap, alpha from step 288,000 of 322,560 on.
     alpha = 0 is InfoGAN.
 
-    Differs from [2] as InfoGAN does, and: H is not started anew when alpha or the gap change.
+    Differs from [2] as InfoGAN does, and: H is not started anew when the gap changes.
     """
 
     lambda_: Setting = 0.05
@@ -146,9 +154,17 @@ class InfoGANCR(OwnNetworks):
     def players(self) -> tuple[Player, ...]:
         """The generator, the discriminator with Q, and H."""
         judge = Player(
-            PAIR_JUDGE, lambda plan: PairJudge(_own(plan).streams, plan.shape, plan.latents), _adam()
+            PAIR_JUDGE,
+            lambda plan: PairJudge(_own(plan).streams, plan.shape, plan.latents),
+            _adam(JUDGING_RATE),
+            self.alpha_from,
         )
         return (*_players(self.noise, self.variance), judge)
+
+    @property
+    def turns(self) -> tuple[tuple[str, ...], ...]:
+        """Those who judge, and twice the generator."""
+        return (DISCRIMINATOR, PAIR_JUDGE), (GENERATOR,), (GENERATOR,)
 
     @property
     def stochastic(self) -> bool:
@@ -157,23 +173,20 @@ class InfoGANCR(OwnNetworks):
 
     def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
         """The objectives of all three."""
-        game = _play(batch, networks, moment.draws, self.noise)
+        game = _play(batch, networks, moment, self.noise)
         without = _info_losses(game, self.lambda_)
-        alpha, gap = self._alpha_and_gap(torch.as_tensor(moment.step, device=game.codes.device), moment.steps)
-        rows, latents = game.codes.shape[-2:]
-        shared, first, second = draw_pairs(moment.draws, rows, latents, gap)
-        made = [_with_noise(codes, moment.draws, "pair noise", self.noise) for codes in (first, second)]
-        images = networks[GENERATOR](torch.cat(made, dim=1)).sigmoid().chunk(2, dim=1)
-        log_probabilities = networks[PAIR_JUDGE](*images).log_softmax(-1)
-        contrast = -log_probabilities.gather(-1, shared).squeeze(-1).mean(-1)
-        players = dict(without.players) | {PAIR_JUDGE: contrast}
-        players[GENERATOR] = players[GENERATOR] + alpha * contrast
-        right = log_probabilities.argmax(-1, keepdim=True) == shared
-        terms = {
-            "contrastive": contrast,
-            "contrastive_accuracy": right.to(contrast.dtype).mean((-2, -1)),
-            "gap": gap.expand_as(contrast),
-        }
+        weighs, gap = self._weighs_and_gap(
+            torch.as_tensor(moment.step, device=game.codes.device), moment.steps
+        )
+        players, latents = dict(without.players), game.codes.shape[-1]
+        # As long as H rests, what stands in the log is what guessing would give.
+        contrast = torch.full_like(players[GENERATOR], math.log(latents))
+        right = torch.full_like(contrast, 1 / latents)
+        if PAIR_JUDGE in networks:
+            found = self._contrast(networks, moment.draws, game.codes, gap)
+            players |= {PAIR_JUDGE: found[0], GENERATOR: players[GENERATOR] + self.alpha * weighs * found[0]}
+            contrast, right = torch.where(weighs, found[0], contrast), torch.where(weighs, found[1], right)
+        terms = {"contrastive": contrast, "contrastive_accuracy": right, "gap": gap.expand_as(contrast)}
         return Losses(players, dict(without.terms) | terms)
 
     def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
@@ -184,18 +197,30 @@ class InfoGANCR(OwnNetworks):
         """What the generator makes of codes without noise."""
         return _generate(networks, codes, self.noise)
 
-    def _alpha_and_gap(self, step: Tensor, steps: Tensor | int) -> tuple[Tensor, Tensor]:
-        """Those of this step of so many, () or (P,)."""
+    def _contrast(
+        self, networks: Mapping[str, nn.Module], draws: Draws, like: Tensor, gap: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """-mean log H(i|x, x') of as many pairs as there are codes, and the share of which H is right."""
+        shared, first, second = draw_pairs(draws, like.shape[-2], like.shape[-1], gap)
+        made = [_with_noise(codes, draws, "pair noise", self.noise) for codes in (first, second)]
+        images = networks[GENERATOR](torch.cat(made, dim=1)).sigmoid().chunk(2, dim=1)
+        log_probabilities = networks[PAIR_JUDGE](*images).log_softmax(-1)
+        right = log_probabilities.argmax(-1, keepdim=True) == shared
+        contrast = -log_probabilities.gather(-1, shared).squeeze(-1).mean(-1)
+        return contrast, right.to(contrast.dtype).mean((-2, -1))
+
+    def _weighs_and_gap(self, step: Tensor, steps: Tensor | int) -> tuple[Tensor, Tensor]:
+        """Whether the regulariser counts at this step of so many, and the gap: () or (P,)."""
         wide = (step < self.gap_until * steps).to(torch.float32)
         gap = wide * self.gap_start + (1 - wide) * self.gap_end
-        return self.alpha * (step >= self.alpha_from * steps).to(torch.float32), gap
+        return torch.ceil(self.alpha_from * torch.as_tensor(steps)) <= step, gap
 
 
 @dataclass(frozen=True)
 class Game:
     """What D and Q say in one step; codes are (..., B, D)."""
 
-    real: Tensor  # (..., B): logits of D for images of the data
+    real: Tensor | None  # (..., B): logits of D for images of the data; None: it is not its turn
     fake: Tensor  # (..., B): and for generated ones
     guess: Gaussian  # Q of generated images
     codes: Tensor  # that these were made from
@@ -224,12 +249,18 @@ def draw_pairs(draws: Draws, rows: int, latents: int, gap: Tensor) -> tuple[Tens
     )
 
 
-def _play(batch: Batch, networks: Mapping[str, nn.Module], draws: Draws, noise: int) -> Game:
-    """Generate as many images as there are, and ask D and Q about all at once."""
-    discriminator, rows = networks[DISCRIMINATOR], batch.images.shape[-4]
+def _play(batch: Batch, networks: Mapping[str, nn.Module], moment: Moment, noise: int) -> Game:
+    """Generate as many images as there are, and ask D and Q about all at once.
+
+    The generator does not learn of images of the data: in its turn D is asked about its own only.
+    """
+    discriminator, rows, draws = networks[DISCRIMINATOR], batch.images.shape[-4], moment.draws
     latents = cast(ReadingDiscriminator, discriminator).latents
     codes = _between_minus_one_and_one(draws, "codes", rows, latents)
     fake = networks[GENERATOR](_with_noise(codes, draws, "noise", noise)).sigmoid()
+    if not moment.is_turn_of(DISCRIMINATOR):
+        logits, guess = discriminator(fake)
+        return Game(None, logits, guess, codes)
     logits, guess = discriminator(torch.cat([as_numbers(batch.images), fake], dim=-4))
     real_logits, fake_logits = logits.chunk(2, dim=-1)
     return Game(real_logits, fake_logits, guess[..., rows:, :], codes)
@@ -238,10 +269,13 @@ def _play(batch: Batch, networks: Mapping[str, nn.Module], draws: Draws, noise: 
 def _info_losses(game: Game, lambda_: Setting) -> Losses:
     """-log D = softplus(-logit) and -log(1 - D) = softplus(logit)."""
     fooled = softplus(-game.fake).mean(-1)
-    unsure = softplus(-game.real).mean(-1) + softplus(game.fake).mean(-1)
     information = information_bound(game.guess, game.codes)
     # The bound and mean log Q differ by the codes' entropy, which nobody can change.
-    players = {GENERATOR: fooled - lambda_ * information, DISCRIMINATOR: unsure - lambda_ * information}
+    players = {GENERATOR: fooled - lambda_ * information}
+    if game.real is None:
+        return Losses(players, {})
+    unsure = softplus(-game.real).mean(-1) + softplus(game.fake).mean(-1)
+    players[DISCRIMINATOR] = unsure - lambda_ * information
     right = [(ratio > 0).to(ratio.dtype).mean(-1) for ratio in (game.real, -game.fake)]
     terms = {
         "generator": fooled,
@@ -260,11 +294,14 @@ def _players(noise: int, variance: Variance) -> tuple[Player, Player]:
     def discriminator(plan: Blueprint) -> nn.Module:
         return ReadingDiscriminator(_own(plan).streams, plan.shape, plan.latents, variance == "learned")
 
-    return Player(GENERATOR, generator, _adam()), Player(DISCRIMINATOR, discriminator, _adam())
+    return (
+        Player(GENERATOR, generator, _adam(GENERATING_RATE)),
+        Player(DISCRIMINATOR, discriminator, _adam(JUDGING_RATE)),
+    )
 
 
-def _adam() -> Adam:
-    return Adam(learning_rate=2e-3, beta1=0.5)
+def _adam(rate: float) -> Adam:
+    return Adam(learning_rate=rate, beta1=0.5)
 
 
 def _own(plan: Blueprint) -> Blueprint:

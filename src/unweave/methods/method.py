@@ -143,12 +143,14 @@ class Blueprint:
 class Player:
     """A network that is trained with an optimiser and a loss of its own; its parameters are (P, ...).
 
-    Without settings of Adam it takes those of the autoencoder, and the run's learning rate.
+    Without settings of Adam it takes those of the autoencoder, and the run's learning rate. Before the share
+    `starts` of the steps it rests: it is not among the networks, and nobody pays for it.
     """
 
     name: str
     build: Callable[[Blueprint], nn.Module]
     adam: Adam | None = None
+    starts: Setting = 0.0
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,11 @@ class Moment:
     draws: Draws
     likelihood: Likelihood
     steps: Tensor | int = 1  # how many updates there will be: a number, or one a run, (P,)
+    turn: tuple[str, ...] | None = None  # the players that will move now; None: all of them
+
+    def is_turn_of(self, player: str) -> bool:
+        """Whether its objective is asked for."""
+        return self.turn is None or player in self.turn
 
 
 @dataclass(frozen=True)
@@ -260,9 +267,21 @@ class Autoencoder(Method):
 class OwnNetworks(Method):
     """A method with networks of its own: all of them are its players'."""
 
+    @property
+    def turns(self) -> tuple[tuple[str, ...], ...]:
+        """Who moves together, one turn after another, in one update: all at once, if it does not say else.
+
+        Each turn has its own forward pass, with the same batch and draws, and networks as the last turn left
+        them. A player may have several turns.
+        """
+        return (tuple(player.name for player in self.players),)
+
     @abstractmethod
     def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
-        """The objective of each player; the networks are under the players' names."""
+        """The objective of each player whose turn it is, and, in the first turn, the terms for the log.
+
+        The networks are under the players' names; those of players that rest are not among them.
+        """
 
     def networks(self, plan: Blueprint) -> dict[str, nn.Module]:
         """Those of all players."""

@@ -46,17 +46,19 @@ class _Convolution(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         seen, w = ctx.saved_tensors
         g = gradients[0].to(w.dtype).contiguous()
-        if is_edge(w):
-            to_w = edge.first_gradient(seen, g, w.shape[3], ctx.how)
-        else:
-            to_w = inner.weight_gradient(seen, g, w.shape[1], ctx.padding, ctx.how)
-        to_x = None
+        to_x = to_w = None
+        if ctx.needs_input_grad[1]:
+            if is_edge(w):
+                to_w = edge.first_gradient(seen, g, w.shape[3], ctx.how)
+            else:
+                to_w = inner.weight_gradient(seen, g, w.shape[1], ctx.padding, ctx.how)
+            to_w = as_parameter(to_w)
         if ctx.needs_input_grad[0]:
             to_x = (
                 edge.last(g, w, None, ctx.how) if is_edge(w) else inner.spread(g, w, ctx.padding, ctx.how)[0]
             )
             to_x = to_x.to(ctx.dtype)
-        return to_x, as_parameter(to_w), None, None
+        return to_x, to_w, None, None
 
 
 class _Transposed(torch.autograd.Function):

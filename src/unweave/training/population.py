@@ -35,7 +35,7 @@ def shared_by(spec: RunSpec) -> tuple[Any, ...]:
     return *(getattr(spec, name) for name in SHARED), family
 
 
-@dataclass
+@dataclass(eq=False)
 class Playing:
     """A player of some neighbouring runs: networks that one optimiser trains for one objective."""
 
@@ -45,6 +45,8 @@ class Playing:
     networks: dict[str, nn.Module]
     adam: PopulationAdam
     own_rate: float | None  # None: the runs' learning rates
+    begins: Tensor | None = None  # (last - first): the step from which it plays; None: in all runs the first
+    first_step: int = 0  # from which it plays in one of the runs
 
     @property
     def runs(self) -> slice:
@@ -196,6 +198,13 @@ class Population:
         self.steps = torch.tensor([float(spec.steps) for spec in self.specs], device=self.device)
         drawn = [float(spec.method.stochastic) for spec in self.specs]
         self.spread = torch.tensor(drawn, device=self.device)[:, None, None]
+        for group in self.groups:
+            of_runs = zip(*[spec.method.players for spec in self.specs[group.runs]], strict=True)
+            steps = torch.tensor([float(spec.steps) for spec in self.specs[group.runs]])
+            for player, said in zip(group.players, of_runs, strict=True):
+                begins = torch.ceil(torch.tensor([each.starts for each in said]) * steps)
+                player.first_step = int(begins.min())
+                player.begins = begins.to(self.device) if bool(begins.any()) else None
 
     def _tensors_of(self, run: int) -> list[tuple[str, Tensor, int]]:
         """(name, tensor of the population, place in it) of all that belongs to a run."""

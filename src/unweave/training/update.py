@@ -1,9 +1,13 @@
-"""One update of all runs of a population: a forward pass, a gradient for each player, an optimiser step."""
+"""One update of all runs of a population: a forward pass, a gradient for each player, an optimiser step.
+
+Players move all at once, or, where a method says so, in turns, each with its own forward pass.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import cast
 
 import torch
@@ -37,7 +41,8 @@ class Update:
     """Trains a population step by step.
 
     `terms` are sums over the steps since they were last taken: (P,) for each group and name. On CUDA, where
-    batches come from the device, the whole update is captured once as a graph and replayed.
+    batches come from the device, the whole update is captured as a graph and replayed, until a player that
+    has rested begins.
     """
 
     def __init__(self, population: Population, batches: Batches, data_size: int) -> None:
@@ -45,6 +50,9 @@ class Update:
         self.terms: list[dict[str, Tensor]] = []
         self.counted = 0
         self._graph: torch.cuda.CUDAGraph | None = None
+        self._recorded: list[list[Playing]] = []
+        method = population.groups[0].method
+        self._order = method.turns if isinstance(method, OwnNetworks) else None
         self._inputs: list[Batch] = []
         self._step = int(population.step)
         self._on_device = batches.on_device(population.supply)
@@ -102,7 +110,7 @@ class Update:
         return batches
 
     def _run_graph(self) -> None:
-        if self._graph is None:
+        if self._graph is None or self._recorded != self._turns():
             self._capture()
             return
         if not self._on_device:
@@ -127,44 +135,70 @@ class Update:
             here.wait_stream(aside)
             with torch.cuda.graph(graph, stream=aside, capture_error_mode="thread_local"):
                 self._advance(self._draw() if self._on_device else self._inputs)
-        self._graph = graph
+        self._graph, self._recorded = graph, self._turns()
 
     def _advance(self, batches: list[Batch]) -> None:
-        population = self.population
-        spec = population.specs[0]
-        with precision_context(spec.precision):
-            losses = self._losses(batches)
-            objectives = self._objectives(losses)
-            # The gradients of all players are taken before any of them moves.
-            gradients = [
-                _gradients(loss, player.adam, spec.gradient_clip, keep=number + 1 < len(objectives))
-                for number, (player, loss) in enumerate(objectives)
-            ]
-        share = scale(spec.schedule, population.step, population.steps)
-        for (player, _), gradient in zip(objectives, gradients, strict=True):
-            rates = population.rates[player.runs]
-            if player.own_rate is not None:
-                rates = torch.full_like(rates, player.own_rate)
-            player.adam.update(gradient, population.step, rates * share[player.runs])
-        self._add_terms(losses)
+        population, turns = self.population, self._turns()
+        share = scale(population.specs[0].schedule, population.step, population.steps)
+        for number, turn in enumerate(turns):
+            losses, gradients = self._play(batches, turn)
+            for player, gradient in zip(turn, gradients, strict=True):
+                rates = population.rates[player.runs]
+                if player.own_rate is not None:
+                    rates = torch.full_like(rates, player.own_rate)
+                moves = self._moves(player, turns, number)
+                player.adam.update(gradient, moves, rates * share[player.runs])
+            if number == 0:
+                self._add_terms(losses)
         population.step += 1
 
-    def _objectives(self, losses: list[Losses]) -> list[tuple[Playing, Tensor]]:
-        """What each player minimises."""
-        shared, found = self.population.autoencoder, list[tuple[Playing, Tensor]]()
-        if shared is not None:
-            found.append((shared, torch.cat([loss.players[AUTOENCODER] for loss in losses])))
-        for group, loss in zip(self.population.groups, losses, strict=True):
-            found += [(player, loss.players[player.name]) for player in group.players]
-        return found
+    def _turns(self) -> list[list[Playing]]:
+        """Who moves in the coming update, turn by turn."""
+        if self._order is None:
+            return [self.population.players]
+        awake = {p.name: p for p in self.population.players if self._step >= p.first_step}
+        return [[awake[name] for name in turn if name in awake] for turn in self._order]
 
-    def _losses(self, batches: list[Batch]) -> list[Losses]:
+    def _moves(self, player: Playing, turns: list[list[Playing]], turn: int) -> Tensor:
+        """How often a player has moved before this turn: () or (P,)."""
+        step, before = self.population.step, sum(player in each for each in turns[:turn])
+        if player.begins is not None:
+            step = (step - player.begins).clamp_min(0)
+        each = sum(player in each for each in turns)
+        return step if each == 1 else step * each + before
+
+    def _play(self, batches: list[Batch], turn: list[Playing]) -> tuple[list[Losses], list[list[Tensor]]]:
+        """What the players of a turn minimise, and their gradients, before any of them moves."""
+        spec = self.population.specs[0]
+        with precision_context(spec.precision), _only(turn, self.population.players):
+            losses = self._losses(batches, turn)
+            objectives = [self._objective(player, losses) for player in turn]
+            gradients = [
+                _gradients(loss, player.adam, spec.gradient_clip, keep=player is not turn[-1])
+                for player, loss in zip(turn, objectives, strict=True)
+            ]
+        return losses, gradients
+
+    def _objective(self, player: Playing, losses: list[Losses]) -> Tensor:
+        """(P,): what a player minimises; 0 in runs in which it still rests."""
+        if player.name == AUTOENCODER:
+            return torch.cat([loss.players[AUTOENCODER] for loss in losses])
+        groups = zip(self.population.groups, losses, strict=True)
+        (loss,) = [loss for group, loss in groups if any(each is player for each in group.players)]
+        objective = loss.players[player.name]
+        return objective if player.begins is None else objective * (self.population.step >= player.begins)
+
+    def _losses(self, batches: list[Batch], turn: list[Playing]) -> list[Losses]:
         if self.population.autoencoder is not None:
             return self._of_autoencoders(batches[0], batches[1:], self.population.autoencoder.networks)
         population, likelihood = self.population, self.population.specs[0].likelihood
         (group,) = population.groups  # networks of its own are trained among its own kind
-        moment = Moment(population.step, self.data_size, population.draws, likelihood, population.steps)
-        return [cast(OwnNetworks, group.method).losses(batches[0], group.networks, moment)]
+        names = tuple(player.name for player in turn)
+        awake = {p.name: p.networks[p.name] for p in group.players if self._step >= p.first_step}
+        moment = Moment(
+            population.step, self.data_size, population.draws, likelihood, population.steps, names
+        )
+        return [cast(OwnNetworks, group.method).losses(batches[0], awake, moment)]
 
     def _of_autoencoders(
         self, batch: Batch, others: list[Batch], networks: Mapping[str, nn.Module]
@@ -235,6 +269,19 @@ def _merged(posterior: Gaussian, groups: list[tuple[Autoencoder, slice]], labels
     if all(new is old for new, old in zip(after, before, strict=True)):
         return posterior
     return Gaussian(torch.cat([part.mean for part in after]), torch.cat([part.log_var for part in after]))
+
+
+@contextmanager
+def _only(moving: Sequence[Playing], players: Sequence[Playing]) -> Iterator[None]:
+    """Ask for no gradient of the players that do not move now."""
+    still = [parameter for player in players if player not in moving for parameter in player.parameters()]
+    for parameter in still:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in still:
+            parameter.requires_grad_(True)
 
 
 def _gradients(loss: Tensor, adam: PopulationAdam, largest: float | None, keep: bool) -> list[Tensor]:

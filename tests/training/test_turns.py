@@ -1,0 +1,107 @@
+"""Players that move one after another, and players that rest until it is their time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from training.tiny import TINY
+from unweave.methods import InfoGAN, InfoGANCR
+from unweave.methods.info_gan import DISCRIMINATOR, GENERATOR, PAIR_JUDGE
+from unweave.methods.method import Moment, OwnNetworks
+from unweave.spec import RunSpec
+from unweave.training.batches import HostBatches
+from unweave.training.population import Population
+from unweave.training.update import BATCH, Update
+
+CPU, IMAGES, STEPS = torch.device("cpu"), 6, 4
+
+
+def population_of(*methods: OwnNetworks) -> Population:
+    specs = [
+        RunSpec(method, TINY.name, seed=seed, steps=STEPS, latents=3, batch=IMAGES)
+        for seed, method in enumerate(methods)
+    ]
+    return Population(specs, TINY.shape, CPU)
+
+
+def trained(steps: int, *methods: OwnNetworks) -> Population:
+    population = population_of(*methods)
+    Update(population, HostBatches(TINY, CPU), len(TINY)).run(steps)
+    return population
+
+
+def weights_of(population: Population, player: str) -> list[Tensor]:
+    (found,) = [each for each in population.players if each.name == player]
+    return [weight.clone() for weight in found.adam.masters]
+
+
+class PlainAdam:
+    """Of lists of numbers, as its paper has it, epsilon as in TensorFlow."""
+
+    def __init__(self, weights: Sequence[Tensor], rate: float) -> None:
+        self.weights, self.rate, self.count = weights, rate, 0
+        self.moments = [(torch.zeros_like(weight), torch.zeros_like(weight)) for weight in weights]
+
+    @torch.no_grad()
+    def move(self, gradients: Sequence[Tensor]) -> None:
+        self.count += 1
+        size = self.rate * (1 - 0.999**self.count) ** 0.5 / (1 - 0.5**self.count)
+        for weight, (first, second), gradient in zip(self.weights, self.moments, gradients, strict=True):
+            first.mul_(0.5).add_(0.5 * gradient)
+            second.mul_(0.999).add_(0.001 * gradient**2)
+            weight -= size * first / (second.sqrt() + 1e-8)
+
+
+def test_the_discriminator_moves_and_then_the_generator_twice() -> None:
+    method, steps = InfoGAN(), 2
+    found, plain = trained(steps, method, method), population_of(method, method)
+    source, (group,) = HostBatches(TINY, CPU), plain.groups
+    parameters = {name: list(network.parameters()) for name, network in group.networks.items()}
+    adams = {
+        DISCRIMINATOR: PlainAdam(parameters[DISCRIMINATOR], 2e-3),
+        GENERATOR: PlainAdam(parameters[GENERATOR], 1e-3),
+    }
+    for step in range(steps):
+        plain.step.fill_(step)
+        batch = source.draw(plain.draws, step, BATCH, IMAGES, method.supply)
+        moment = Moment(step, len(TINY), plain.draws, "bernoulli", STEPS)
+        for player in (DISCRIMINATOR, GENERATOR, GENERATOR):
+            loss = method.losses(batch, group.networks, moment).players[player].sum()
+            adams[player].move(torch.autograd.grad(loss, parameters[player]))
+    for player, expected in parameters.items():
+        for ours, theirs in zip(weights_of(found, player), expected, strict=True):
+            # Weights whose gradient is noise go where the noise does.
+            assert float((ours - theirs.detach()).abs().median()) < 2e-5
+
+
+def test_who_rests_stays_as_it_was_and_begins_as_if_it_were_the_first_step() -> None:
+    late, early = InfoGANCR(alpha_from=0.5), InfoGANCR(alpha_from=0.25)
+    before = weights_of(population_of(late, early), PAIR_JUDGE)
+    for steps, moved in ((1, (False, False)), (2, (False, True)), (3, (True, True))):
+        after = weights_of(trained(steps, late, early), PAIR_JUDGE)
+        changes = [
+            torch.stack([(b - a)[run].abs().max() for a, b in zip(before, after, strict=True)])
+            for run in range(2)
+        ]
+        assert tuple(bool(change.any()) for change in changes) == moved
+        if steps == 3:
+            # The first step of Adam is as long as its rate.
+            torch.testing.assert_close(changes[0].max(), torch.tensor(2e-3))
+            assert float(changes[1].max()) > 2.1e-3
+
+
+def test_while_the_judge_rests_the_others_train_as_info_gan_does() -> None:
+    ours, theirs = trained(2, InfoGANCR(alpha_from=0.5)), trained(2, InfoGAN())
+    for player in (GENERATOR, DISCRIMINATOR):
+        for one, other in zip(weights_of(ours, player), weights_of(theirs, player), strict=True):
+            assert torch.equal(one, other)
+    ours, theirs = trained(3, InfoGANCR(alpha_from=0.5)), trained(3, InfoGAN())
+    assert not torch.equal(weights_of(ours, GENERATOR)[0], weights_of(theirs, GENERATOR)[0])
+
+
+def test_who_does_not_move_is_asked_for_no_gradient_and_can_move_again() -> None:
+    population = trained(1, InfoGAN())
+    assert all(p.requires_grad for player in population.players for p in player.parameters())
