@@ -11,6 +11,8 @@ from training.tiny import TINY
 from unweave.methods import InfoGAN, InfoGANCR
 from unweave.methods.info_gan import DISCRIMINATOR, GENERATOR, PAIR_JUDGE
 from unweave.methods.method import Moment, OwnNetworks
+from unweave.nn.layers import Layer
+from unweave.nn.precision import Precision
 from unweave.spec import RunSpec
 from unweave.training.batches import HostBatches
 from unweave.training.population import Population
@@ -100,6 +102,20 @@ def test_while_the_judge_rests_the_others_train_as_info_gan_does() -> None:
             assert torch.equal(one, other)
     ours, theirs = trained(3, InfoGANCR(alpha_from=0.5)), trained(3, InfoGAN())
     assert not torch.equal(weights_of(ours, GENERATOR)[0], weights_of(theirs, GENERATOR)[0])
+
+
+def test_a_generator_computes_in_tf32_where_the_others_do_in_bf16() -> None:
+    def precisions(given: Precision) -> dict[str, set[str]]:
+        spec = RunSpec(InfoGANCR(), TINY.name, latents=3, batch=IMAGES, precision=given)
+        networks = Population([spec], TINY.shape, CPU).groups[0].networks
+        return {
+            name: {part.precision for part in network.modules() if isinstance(part, Layer)}
+            for name, network in networks.items()
+        }
+
+    assert precisions("bf16") == {GENERATOR: {"tf32"}, DISCRIMINATOR: {"bf16"}, PAIR_JUDGE: {"bf16"}}
+    for same in ("float32", "tf32"):
+        assert precisions(same) == {GENERATOR: {same}, DISCRIMINATOR: {same}, PAIR_JUDGE: {same}}
 
 
 def test_who_does_not_move_is_asked_for_no_gradient_and_can_move_again() -> None:

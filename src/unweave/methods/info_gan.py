@@ -295,7 +295,8 @@ def _players(noise: int, variance: Variance) -> tuple[Player, Player]:
         return ReadingDiscriminator(_own(plan).streams, plan.shape, plan.latents, variance == "learned")
 
     return (
-        Player(GENERATOR, generator, _adam(GENERATING_RATE)),
+        # An image is an outline, and what a generator learns of it is where that stands: rounding moves it.
+        Player(GENERATOR, generator, _adam(GENERATING_RATE), precise=True),
         Player(DISCRIMINATOR, discriminator, _adam(JUDGING_RATE)),
     )
 

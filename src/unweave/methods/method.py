@@ -144,13 +144,15 @@ class Player:
     """A network that is trained with an optimiser and a loss of its own; its parameters are (P, ...).
 
     Without settings of Adam it takes those of the autoencoder, and the run's learning rate. Before the share
-    `starts` of the steps it rests: it is not among the networks, and nobody pays for it.
+    `starts` of the steps it rests: it is not among the networks, and nobody pays for it. If it is `precise`,
+    it computes in tf32 where the others of a run do in bf16.
     """
 
     name: str
     build: Callable[[Blueprint], nn.Module]
     adam: Adam | None = None
     starts: Setting = 0.0
+    precise: bool = False
 
 
 @dataclass(frozen=True)

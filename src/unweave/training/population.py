@@ -96,10 +96,6 @@ class Population:
         self.draws = PopulationDraws([Stream.of(spec.seed) for spec in self.specs], self.step)
         self.autoencoder = self._make_autoencoder()
         self.groups = self._make_groups()
-        for player in self.players:
-            for network in player.networks.values():
-                set_precision(network, self.specs[0].precision)
-            player.adam.attach(player.parameters())
         self._tabulate()
 
     def __len__(self) -> int:
@@ -162,7 +158,7 @@ class Population:
         if not isinstance(method, Autoencoder):
             return None
         networks = method.networks(self._blueprint(self.specs))
-        return self._playing(AUTOENCODER, 0, networks, None)
+        return self._playing(AUTOENCODER, 0, networks)
 
     def _make_groups(self) -> list[Group]:
         groups, first = [], 0
@@ -170,23 +166,35 @@ class Population:
             found = list(specs)
             plan, method = self._blueprint(found), found[0].method
             players = [
-                self._playing(player.name, first, {player.name: player.build(plan)}, player.adam)
-                for player in method.players
+                self._playing(each.name, first, {each.name: each.build(plan)}, each.adam, each.precise)
+                for each in method.players
             ]
             stacked = _stacked([spec.method for spec in found], self.device)
             groups.append(Group(first, first + len(found), stacked, players))
             first += len(found)
         return groups
 
-    def _playing(self, name: str, first: int, networks: dict[str, nn.Module], adam: Adam | None) -> Playing:
+    def _playing(
+        self,
+        name: str,
+        first: int,
+        networks: dict[str, nn.Module],
+        adam: Adam | None = None,
+        precise: bool = False,
+    ) -> Playing:
         for network in networks.values():
             network.to(self.device)
             if self.device.type == "cuda" and has_triton():
                 lay_out_for_kernels(network)
         parameters = [parameter for network in networks.values() for parameter in network.parameters()]
         optimiser = PopulationAdam(parameters, adam or Adam())
+        precision = self.specs[0].precision
+        for network in networks.values():  # the optimiser has the weights as they are, and keeps them so
+            set_precision(network, "tf32" if precise and precision == "bf16" else precision)
         rate = None if adam is None else adam.learning_rate
-        return Playing(name, first, first + len(parameters[0]), networks, optimiser, rate)
+        playing = Playing(name, first, first + len(parameters[0]), networks, optimiser, rate)
+        optimiser.attach(playing.parameters())
+        return playing
 
     def _blueprint(self, specs: Sequence[RunSpec]) -> Blueprint:
         streams = [Stream.of(spec.seed) for spec in specs]
