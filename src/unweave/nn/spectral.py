@@ -34,13 +34,9 @@ def spectral_norms(weights: Sequence[Tensor]) -> list[Tensor]:
     """
     grams = [_gram(weight) for weight in weights]
     largest = max(gram.shape[-1] for gram in grams)
-    widened = [pad(gram.detach(), (0, largest - gram.shape[-1]) * 2) for gram in grams]
-    powers = _high_power(torch.stack(widened))
-    found = []
-    for gram, power in zip(grams, powers, strict=True):
-        size = gram.shape[-1]
-        found.append((power[:, :size, :size] * gram).sum((-2, -1)).clamp_min(SMALLEST).sqrt())
-    return found
+    widened = torch.stack([pad(gram, (0, largest - gram.shape[-1]) * 2) for gram in grams])
+    squares = (_high_power(widened.detach()) * widened).sum((-2, -1))
+    return list(squares.clamp_min(SMALLEST).sqrt())
 
 
 def normalised(weights: Sequence[Tensor]) -> list[Tensor]:
