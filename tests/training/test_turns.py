@@ -79,6 +79,23 @@ def test_the_discriminator_moves_and_then_the_generator_twice() -> None:
             assert float((ours - theirs.detach()).abs().median()) < 2e-5
 
 
+def test_gradients_are_those_of_the_objectives_and_nobody_moves() -> None:
+    method = InfoGAN()
+    population = population_of(method, method)
+    before = [weight.clone() for player in population.players for weight in player.adam.masters]
+    update = Update(population, HostBatches(TINY, CPU), len(TINY))
+    found = list(update.gradients())
+    assert [player.name for player, _ in found] == [DISCRIMINATOR, GENERATOR, GENERATOR]
+    batch = HostBatches(TINY, CPU).draw(population.draws, 0, BATCH, IMAGES, method.supply)
+    moment = Moment(0, len(TINY), population.draws, "bernoulli", STEPS)
+    losses = method.losses(batch, population.groups[0].networks, moment).players
+    for player, gradients in found:
+        expected = torch.autograd.grad(losses[player.name].sum(), player.parameters(), retain_graph=True)
+        torch.testing.assert_close(gradients, list(expected), rtol=1e-3, atol=1e-5)
+    after = [weight for player in population.players for weight in player.adam.masters]
+    assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
+
+
 def test_who_rests_stays_as_it_was_and_begins_as_if_it_were_the_first_step() -> None:
     late, early = InfoGANCR(alpha_from=0.5), InfoGANCR(alpha_from=0.25)
     before = weights_of(population_of(late, early), PAIR_JUDGE)

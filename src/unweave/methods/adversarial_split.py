@@ -83,7 +83,8 @@ class AdversarialSplit(OwnNetworks):
         """The autoencoder and the discriminator."""
         adam = Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
         return (
-            Player(AUTOENCODER, self._autoencoder),
+            # It is told by a discriminator where its images differ: the gradient does not bear rounding.
+            Player(AUTOENCODER, self._autoencoder, precise=True),
             Player(
                 DISCRIMINATOR,
                 lambda p: LabelledDiscriminator(p.streams, p.shape, p.label_sizes, p.architecture),

@@ -81,6 +81,12 @@ class Update:
         self.counted = 0
         return means
 
+    def gradients(self) -> Iterator[tuple[Playing, list[Tensor]]]:
+        """Of the players of all turns, from where they stand: nobody moves."""
+        batches = self._draw()
+        for turn in self._turns():
+            yield from zip(turn, self._play(batches, turn)[1], strict=True)
+
     def log_state(self, run: int) -> dict[str, Tensor]:
         """The sums of one run that have not been taken yet, and over how many steps they go."""
         state = {"log.steps": torch.tensor(self.counted)}
