@@ -1,6 +1,7 @@
 """Single convolutions by Triton's kernels against torch's own, in float64."""
 
 from collections.abc import Callable
+from typing import get_args
 
 import pytest
 import torch
@@ -24,17 +25,26 @@ def one_by_one(convolution: Callable[..., Tensor], x: Tensor, weight: Tensor, pa
 def check(
     ours: Callable[..., Tensor], theirs: Callable[..., Tensor], x: Tensor, weight: Tensor, padding: int
 ) -> None:
-    """Values and both gradients."""
-    mine = [tensor.float().to(DEVICE).requires_grad_() for tensor in (x, weight)]
-    true = [tensor.clone().requires_grad_() for tensor in (x, weight)]
-    got, expected = ours(*mine, padding, "float32"), one_by_one(theirs, true[0], true[1], padding)
-    torch.testing.assert_close(got.double().cpu(), expected, rtol=1e-4, atol=1e-4)
-    towards = numbers(9, *expected.shape)
-    (got * towards.float().to(DEVICE)).sum().backward()
-    (expected * towards).sum().backward()
-    for found, exact in zip(mine, true, strict=True):
-        assert found.grad is not None
-        torch.testing.assert_close(found.grad.double().cpu(), exact.grad, rtol=1e-4, atol=1e-4)
+    """Values and all gradients, with each activation."""
+    features = weight.shape[1 if ours is single.convolve else 2]
+    bias = numbers(8, RUNS, features)
+    for slope in (None, 0.2, 0.0):
+        mine = [tensor.float().to(DEVICE).requires_grad_() for tensor in (x, weight, bias)]
+        true = [tensor.clone().requires_grad_() for tensor in (x, weight, bias)]
+        expected = one_by_one(theirs, true[0], true[1], padding)
+        if slope is None:  # the product alone
+            mine, true = mine[:2], true[:2]
+            got = ours(*mine, padding, "float32")
+        else:
+            got = ours(mine[0], mine[1], padding, "float32", mine[2], slope)
+            expected = F.leaky_relu(expected + true[2][:, None, :, None, None], slope)
+        torch.testing.assert_close(got.double().cpu(), expected, rtol=1e-4, atol=1e-4)
+        towards = numbers(9, *expected.shape)
+        (got * towards.float().to(DEVICE)).sum().backward()
+        (expected * towards).sum().backward()
+        for found, exact in zip(mine, true, strict=True):
+            assert found.grad is not None
+            torch.testing.assert_close(found.grad.double().cpu(), exact.grad, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize(("channels", "padding"), [(1, 1), (2, 1), (3, 1), (32, 1), (16, 0)])
@@ -54,14 +64,16 @@ def test_a_transposed_convolution(channels: int, padding: int) -> None:
 @pytest.mark.parametrize("channels", [1, 32])
 def test_images_have_the_same_gradient_where_weights_need_none(channels: int) -> None:
     x, weight = numbers(1, RUNS, IMAGES, channels, 8, 8).float(), numbers(2, RUNS, 16, channels, 4, 4).float()
+    bias = numbers(3, RUNS, 16).float()
     gradients = []
     for needed in (True, False):
-        seen, fixed = (tensor.clone().to(DEVICE) for tensor in (x, weight))
+        seen, *fixed = (tensor.clone().to(DEVICE) for tensor in (x, weight, bias))
         seen.requires_grad_()
-        fixed.requires_grad_(needed)
-        single.convolve(seen, fixed, 1, "float32").square().sum().backward()
+        for parameter in fixed:
+            parameter.requires_grad_(needed)
+        single.convolve(seen, fixed[0], 1, "float32", fixed[1], 0.2).square().sum().backward()
         gradients.append(seen.grad)
-        assert (fixed.grad is not None) == needed
+        assert all((parameter.grad is not None) == needed for parameter in fixed)
     torch.testing.assert_close(*gradients)
 
 
@@ -73,11 +85,14 @@ def test_bytes_are_numbers_from_0_to_1() -> None:
     torch.testing.assert_close(got.double().cpu(), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("activation", get_args(layers.Activation))
 @pytest.mark.parametrize("kind", [layers.Conv2d, layers.ConvTranspose2d])
 def test_layers_are_the_same_by_both_ways(
-    kind: type[layers.Conv2d | layers.ConvTranspose2d], monkeypatch: pytest.MonkeyPatch
+    kind: type[layers.Conv2d | layers.ConvTranspose2d],
+    activation: layers.Activation,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    layer = kind([Stream.of(seed) for seed in range(RUNS)], "layer", 16, 32, activation="leaky_relu")
+    layer = kind([Stream.of(seed) for seed in range(RUNS)], "layer", 16, 32, activation=activation)
     layer.bias.data = numbers(6, *layer.bias.shape).float()
     layer.to(DEVICE)
     x = numbers(7, RUNS, IMAGES, 16, 4, 4).float().to(DEVICE)

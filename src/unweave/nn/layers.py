@@ -295,6 +295,9 @@ def _convolved(
         from unweave.nn import single_convolutions as single
 
         product = single.convolve if convolution is F.conv2d else single.convolve_transposed
+        if activation in ("relu", "leaky_relu"):
+            slope = LEAKY_SLOPE if activation == "leaky_relu" else 0.0
+            return product(x, weight, padding, precision, bias, slope)
         y = product(x, weight, padding, precision)
         return _activated(y + bias[:, None, :, None, None].to(y.dtype), activation)
     x, weight, bias = _rounded(precision, as_numbers(x), weight, bias)

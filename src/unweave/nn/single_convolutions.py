@@ -1,7 +1,7 @@
-"""One convolution on CUDA, forward and backward, by the kernels of this folder: the product alone.
+"""One convolution on CUDA, with bias and activation or alone, by the kernels of this folder, and back.
 
-Bias and activation are left to torch. It is for networks whose layers do not follow each other directly, such
-as a generator with batch normalisation between them; stacks.py fuses what does.
+It is for networks whose layers do not follow each other directly, such as a generator with batch
+normalisation between them, or whose activation is not ReLU; stacks.py fuses more of what does.
 """
 
 from __future__ import annotations
@@ -11,41 +11,65 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unweave.nn import activation_kernels as activations
 from unweave.nn import convolution_kernels as inner
 from unweave.nn import edge_kernels as edge
 from unweave.nn.stacks import as_parameter, is_edge, last_channels, products, ready_weight
 
 
-def convolve(x: Tensor, weight: Tensor, padding: int, precision: str) -> Tensor:
-    """Images (P, B, C, H, W) with weights (P, features, C, k, k): (P, B, features, H/2, W/2)."""
-    y: Tensor = _Convolution.apply(last_channels(x), weight, padding, precision)
+def convolve(
+    x: Tensor,
+    weight: Tensor,
+    padding: int,
+    precision: str,
+    bias: Tensor | None = None,
+    slope: float = 1.0,
+) -> Tensor:
+    """Images (P, B, C, H, W) with weights (P, features, C, k, k): (P, B, features, H/2, W/2).
+
+    With a bias (P, features), it is added, and what is below 0 is multiplied by the slope: 0 is ReLU.
+    """
+    y: Tensor = _Convolution.apply(last_channels(x), weight, bias, padding, precision, slope)
     return y.permute(0, 1, 4, 2, 3)
 
 
-def convolve_transposed(x: Tensor, weight: Tensor, padding: int, precision: str) -> Tensor:
-    """Features (P, B, features, h, w) with weights (P, features, C, k, k): (P, B, C, 2 h, 2 w)."""
-    y: Tensor = _Transposed.apply(last_channels(x), weight, padding, precision)
+def convolve_transposed(
+    x: Tensor,
+    weight: Tensor,
+    padding: int,
+    precision: str,
+    bias: Tensor | None = None,
+    slope: float = 1.0,
+) -> Tensor:
+    """Features (P, B, features, h, w), weights (P, features, C, k, k), bias (P, C): (P, B, C, 2 h, 2 w)."""
+    y: Tensor = _Transposed.apply(last_channels(x), weight, bias, padding, precision, slope)
     return y.permute(0, 1, 4, 2, 3)
 
 
 class _Convolution(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, padding: int, precision: str) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, padding: int, precision: str, slope: float
+    ) -> Tensor:
         w, how = ready_weight(weight, precision), products(precision)
-        ctx.padding, ctx.how, ctx.dtype = padding, how, x.dtype
+        ctx.padding, ctx.how, ctx.dtype, ctx.slope = padding, how, x.dtype, slope
         if is_edge(w):
             seen = edge.padded(x)
             y = edge.first(seen, w, None, how)
         else:
             seen = x.to(w.dtype)
             y = inner.correlate(seen, w, padding, how)[0]
-        ctx.save_for_backward(seen, w)
+        if bias is not None:
+            y = _activated(y, bias, slope)
+        ctx.save_for_backward(seen, w, *([] if bias is None else [y]))
         return y
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        seen, w = ctx.saved_tensors
+        (seen, w, *y), to_bias = ctx.saved_tensors, None
         g = gradients[0].to(w.dtype).contiguous()
+        if y:
+            g, to_bias = _before_activation(ctx, y[0], g)
         to_x = to_w = None
         if ctx.needs_input_grad[1]:
             if is_edge(w):
@@ -58,25 +82,47 @@ class _Convolution(torch.autograd.Function):
                 edge.last(g, w, None, ctx.how) if is_edge(w) else inner.spread(g, w, ctx.padding, ctx.how)[0]
             )
             to_x = to_x.to(ctx.dtype)
-        return to_x, to_w, None, None
+        return to_x, to_w, to_bias, None, None, None
 
 
 class _Transposed(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, padding: int, precision: str) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, padding: int, precision: str, slope: float
+    ) -> Tensor:
         w, how = ready_weight(weight, precision), products(precision)
-        ctx.padding, ctx.how, ctx.dtype = padding, how, x.dtype
+        ctx.padding, ctx.how, ctx.dtype, ctx.slope = padding, how, x.dtype, slope
         seen = x.to(w.dtype)
-        ctx.save_for_backward(seen, w)
-        return edge.last(seen, w, None, how) if is_edge(w) else inner.spread(seen, w, padding, how)[0]
+        y = edge.last(seen, w, None, how) if is_edge(w) else inner.spread(seen, w, padding, how)[0]
+        if bias is not None:
+            y = _activated(y, bias, slope)
+        ctx.save_for_backward(seen, w, *([] if bias is None else [y]))
+        return y
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        seen, w = ctx.saved_tensors
+        (seen, w, *y), to_bias = ctx.saved_tensors, None
         g = gradients[0].to(w.dtype).contiguous()
+        if y:
+            g, to_bias = _before_activation(ctx, y[0], g)
         if is_edge(w):
             to_x, to_w, _ = edge.last_gradient(edge.padded(g).contiguous(), seen, w, None, False, ctx.how)
         else:
             to_x = inner.correlate(g, w, ctx.padding, ctx.how)[0]
             to_w = inner.weight_gradient(g, seen, w.shape[1], ctx.padding, ctx.how)
-        return to_x.to(ctx.dtype), as_parameter(to_w), None, None
+        return to_x.to(ctx.dtype), as_parameter(to_w), to_bias, None, None, None
+
+
+def _activated(y: Tensor, bias: Tensor, slope: float) -> Tensor:
+    """Of a product (P, B, H, W, features), in its place."""
+    y = y.contiguous()
+    activations.activate(y.flatten(1, 3), bias, slope)
+    return y
+
+
+def _before_activation(ctx: Any, y: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor | None]:
+    """To the product, and to the bias."""
+    flat, to_bias = activations.gradients(
+        y.flatten(1, 3), gradient.flatten(1, 3), ctx.slope, ctx.needs_input_grad[2]
+    )
+    return flat.view_as(gradient), to_bias
