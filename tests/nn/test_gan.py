@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from unweave.errors import UnweaveError
 from unweave.nn.batch_norm import BatchNorm
 from unweave.nn.gan import REFERENCES, Generator, PairJudge, ReadingDiscriminator
-from unweave.nn.layers import set_precision
+from unweave.nn.layers import Layer, set_precision
 from unweave.streams import Stream
 
 RUNS = [Stream.of(seed) for seed in (0, 1)]
@@ -40,6 +40,19 @@ def test_sizes_are_those_of_the_authors_networks_on_dsprites() -> None:
     assert count(ReadingDiscriminator(RUNS, shape, 5)) == features + 129 + 16512 + 645
     assert count(ReadingDiscriminator(RUNS, shape, 5, variance=True)) == features + 129 + 16512 + 2 * 645
     assert count(PairJudge(RUNS, shape, 5)) == features + 512 + 645  # its first layer sees two images
+
+
+def test_weights_start_normal_with_the_authors_deviation_each_from_a_stream_of_its_own() -> None:
+    networks = Generator(RUNS, SHAPE, 6), ReadingDiscriminator(RUNS, SHAPE, 4), PairJudge(RUNS, SHAPE, 4)
+    weights = [part.weight.detach() for net in networks for part in net.modules() if isinstance(part, Layer)]
+    assert len(weights) == 6 + 8 + 6
+    for weight in weights:
+        scaled = weight.flatten(1) / 0.02
+        near = 4 / weight[0].numel() ** 0.5  # four deviations of what is measured
+        assert (scaled.mean(1).abs() < near).all()
+        assert ((scaled.square().mean(1) - 1).abs() < 1.5 * near).all()
+    firsts = [float(weight[run].flatten()[0]) for weight in weights for run in range(2)]
+    assert len(set(firsts)) == len(firsts)
 
 
 @pytest.mark.parametrize("shape", [(2, 9, 3), (2, 9, 3, 4, 5)])

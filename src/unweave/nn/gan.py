@@ -9,16 +9,18 @@ selection for disentangling GANs, ICML 2020.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from unweave.errors import UnweaveError
 from unweave.nn.batch_norm import BatchNorm
 from unweave.nn.gaussian import Gaussian
-from unweave.nn.layers import Conv2d, ConvTranspose2d, Linear, at_least_float32
+from unweave.nn.layers import Conv2d, ConvTranspose2d, Layer, Linear, at_least_float32
 from unweave.nn.spectral import normalised_layers, through_with
 from unweave.streams import Stream
 
@@ -26,6 +28,7 @@ HALVINGS = 4
 DOWN = (32, 32, 64, 64)  # channels of the convolutions that see images
 UP = (64, 64, 32, 32)  # channels of the generator's images, from the smallest
 WIDTH = 128  # of dense layers
+DEVIATION = 0.02  # of weights before the first step
 REFERENCES = 128  # codes whose statistics stand for those of a batch
 
 
@@ -52,6 +55,7 @@ class Generator(nn.Module):
             self.convolutions.append(ConvTranspose2d(streams, name, before, after, activation="leaky_relu"))
             self.norms.append(BatchNorm(len(streams), after))
         self.logits = ConvTranspose2d(streams, "generator.logits", UP[-1], channels)
+        _start_small(self, streams, "generator")
         draws = Stream.of(0).child("reference codes").uniform(REFERENCES, inputs)
         self.register_buffer("reference", torch.from_numpy(2 * draws - 1).float(), persistent=False)
 
@@ -122,6 +126,7 @@ class ReadingDiscriminator(nn.Module):
                 Linear(streams, "discriminator.guess2", WIDTH, outputs),
             ]
         )
+        _start_small(self, streams, "discriminator")
 
     def forward(self, x: Tensor) -> tuple[Tensor, Gaussian]:
         """D and Q."""
@@ -153,11 +158,24 @@ class PairJudge(nn.Module):
         super().__init__()
         self.features = Features(streams, "pairs", (2 * shape[0], *shape[1:]))
         self.logits = Linear(streams, "pairs.logits", WIDTH, latents)
+        _start_small(self, streams, "pairs")
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         """Logits."""
         features = self.features(torch.cat([first, second], dim=2), normalised_layers(*self.features.stacks))
         return at_least_float32(self.logits(features))
+
+
+def _start_small(network: nn.Module, streams: Sequence[Stream], name: str) -> None:
+    """Let all weights begin normal with the authors' deviation, whatever they began with."""
+    for place, part in network.named_modules():
+        if isinstance(part, Layer):
+            rows, *others = part.weight.shape[1:]
+            drawn = [
+                stream.child("small weights", name, place).normal(rows, math.prod(others))
+                for stream in streams
+            ]
+            part.weight.data = torch.from_numpy(DEVIATION * np.stack(drawn)).float().view_as(part.weight)
 
 
 def _checked(shape: tuple[int, int, int]) -> tuple[int, int, int]:
