@@ -183,9 +183,9 @@ class InfoGANCR(OwnNetworks):
         contrast = torch.full_like(players[GENERATOR], math.log(latents))
         right = torch.full_like(contrast, 1 / latents)
         if PAIR_JUDGE in networks:
-            found = self._contrast(networks, moment.draws, game.codes, gap)
-            players |= {PAIR_JUDGE: found[0], GENERATOR: players[GENERATOR] + self.alpha * weighs * found[0]}
-            contrast, right = torch.where(weighs, found[0], contrast), torch.where(weighs, found[1], right)
+            found, found_right = self._contrast(networks, moment.draws, game.codes, gap)
+            players |= {PAIR_JUDGE: found, GENERATOR: players[GENERATOR] + self.alpha * weighs * found}
+            contrast, right = torch.where(weighs, found, contrast), torch.where(weighs, found_right, right)
         terms = {"contrastive": contrast, "contrastive_accuracy": right, "gap": gap.expand_as(contrast)}
         return Losses(players, dict(without.terms) | terms)
 
