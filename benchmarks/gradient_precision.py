@@ -19,7 +19,7 @@ from torch.nn.functional import cosine_similarity
 
 from unweave.data import GroundTruth, load
 from unweave.nn.layers import set_precision
-from unweave.nn.precision import Precision, precision_context
+from unweave.nn.precision import Precision
 from unweave.store import RunFolder
 from unweave.training.batches import HostBatches
 from unweave.training.population import Population
@@ -29,7 +29,9 @@ from unweave.training.update import Update
 
 def gradients(folder: RunFolder, data: GroundTruth, precision: Precision, step: int) -> dict[str, Tensor]:
     """Of each player, all its parameters in one; every player in that precision, whatever it asks for."""
-    device, spec = pick_device("auto"), replace(folder.spec, precision="float32")
+    # Methods that refuse bf16 are asked all the same: networks are told of it, and not the spec.
+    context: Precision = "float32" if precision == "bf16" else precision
+    device, spec = pick_device("auto"), replace(folder.spec, precision=context)
     source = HostBatches(data, device)
     run = Population([spec], data.shape, device, source.label_sizes(spec.method.supply))
     trained = {f"weights.{name}": weight for name, weight in folder.weights().items()}
@@ -40,8 +42,7 @@ def gradients(folder: RunFolder, data: GroundTruth, precision: Precision, step: 
         for network in player.networks.values():
             set_precision(network, precision)
         player.adam.attach(player.parameters())
-    with precision_context(precision):
-        found = list(Update(run, source, len(data)).gradients())
+    found = Update(run, source, len(data)).gradients()
     return {player.name: torch.cat([g.float().flatten() for g in parts]) for player, parts in found}
 
 

@@ -44,7 +44,7 @@ def check(
         (expected * towards).sum().backward()
         for found, exact in zip(mine, true, strict=True):
             assert found.grad is not None
-            torch.testing.assert_close(found.grad.double().cpu(), exact.grad, rtol=1e-4, atol=1e-3)
+            torch.testing.assert_close(found.grad.double().cpu(), exact.grad, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("channels", "padding"), [(1, 1), (2, 1), (3, 1), (32, 1), (16, 0)])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from training.stopping import check_resumed, mean_difference
+from training.stopping import check_resumed, largest_difference, mean_difference
 from training.tiny import TINY
 from unweave.methods import AAEClusters, AAEHeads, AAELabels, InfoGAN, InfoGANCR
 from unweave.methods.method import OwnNetworks
@@ -48,8 +48,12 @@ def test_a_run_alone_equals_the_run_in_a_population(name: str, tmp_path: Path) -
     specs = specs_of(name)
     together = train(tmp_path / "together", specs)
     [alone] = train(tmp_path / "alone", [specs[1]])
-    assert mean_difference(alone, together[1]) < 1e-3
-    assert mean_difference(alone, together[0]) > 1e-2
+    if name == "info_gan_cr":
+        assert mean_difference(alone, together[1]) < 1e-3
+        assert mean_difference(alone, together[0]) > 1e-2
+    else:
+        assert largest_difference(alone, together[1]) < 1e-4
+        assert largest_difference(alone, together[0]) > 1e-3
     for mine, theirs in zip(alone.log(), together[1].log(), strict=True):
         assert mine == pytest.approx(theirs, rel=2e-3, abs=2e-3)
 

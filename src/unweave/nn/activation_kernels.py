@@ -1,7 +1,7 @@
 """Triton kernels for CUDA of what follows a single product: bias and activation in one pass, and back.
 
-Features lie beside each other, (P, rows, F); a row is a pixel of an image. An activation is given by its
-slope below 0: 0 is ReLU, 1 is none. Its gradient needs its result alone, which has the sign of its argument.
+Tensors are (P, rows, F), see row_kernels.py. An activation is given by its slope below 0: 0 is ReLU, 1 is
+none. Its gradient needs its result alone, which has the sign of its argument.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from unweave.nn.convolution_kernels import PROGRAMS, in_parts, summed
-
-ROWS, COLUMNS = 64, 32  # of a tile
+from unweave.nn.convolution_kernels import summed
+from unweave.nn.row_kernels import COLUMNS, ROWS, columns, parts, places, tiles
 
 
 @triton.jit
@@ -21,9 +20,8 @@ def _activate_kernel(
     x, bias, rows, FEATURES: tl.constexpr, SLOPE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
 ):  # fmt: skip
     run = tl.program_id(1).to(tl.int64)
-    m, n = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(2) * BN + tl.arange(0, BN)
-    known = n < FEATURES
-    at, here = m[:, None] * FEATURES + n[None, :], (m < rows)[:, None] & known[None, :]
+    n, known = columns(FEATURES, BN)
+    at, here = places(tl.program_id(0) * BM, rows, n, known, FEATURES, BM)
     x += run * rows * FEATURES
     values = tl.load(x + at, here, 0.0).to(tl.float32)
     values += tl.load(bias + run * FEATURES + n, known, 0.0).to(tl.float32)[None, :]
@@ -38,13 +36,11 @@ def _gradient_kernel(
 ):  # fmt: skip
     # To the product; and its sums over the rows of this program's part, to the bias.
     run = tl.program_id(1).to(tl.int64)
-    n = tl.program_id(2) * BN + tl.arange(0, BN)
-    known = n < FEATURES
-    total = tl.zeros((BM, BN), tl.float32)
     first = tl.program_id(0) * rows_each
+    n, known = columns(FEATURES, BN)
+    total = tl.zeros((BM, BN), tl.float32)
     for start in range(first, first + rows_each, BM):
-        m = start + tl.arange(0, BM)
-        at, here = m[:, None] * FEATURES + n[None, :], (m < rows)[:, None] & known[None, :]
+        at, here = places(start, rows, n, known, FEATURES, BM)
         at += run * rows * FEATURES
         g = tl.load(gradient + at, here, 0.0).to(tl.float32)
         g = tl.where(tl.load(y + at, here, 0.0) > 0, g, g * SLOPE)
@@ -58,18 +54,13 @@ def _gradient_kernel(
 
 def activate(x: Tensor, bias: Tensor, slope: float) -> None:
     """x (P, rows, F) becomes activation(x + bias), for a bias (P, F)."""
-    runs, rows, features = x.shape
-    tiles = triton.cdiv(rows, ROWS), runs, triton.cdiv(features, COLUMNS)
-    _activate_kernel[tiles](x, bias, rows, features, slope, ROWS, COLUMNS)
+    _, rows, features = x.shape
+    _activate_kernel[tiles(x)](x, bias, rows, features, slope, ROWS, COLUMNS)
 
 
 def gradients(y: Tensor, gradient: Tensor, slope: float, to_bias: bool) -> tuple[Tensor, Tensor | None]:
     """To x, and, if it is wanted, to the bias, of the gradient of y = activation(x + bias), (P, rows, F)."""
-    runs, rows, features = y.shape
-    blocks = triton.cdiv(features, COLUMNS)
-    each, parts = in_parts(rows, PROGRAMS, runs * blocks, least=ROWS, step=ROWS)
-    out, sums = torch.empty_like(gradient), torch.empty(runs, parts, features, device=y.device)
-    _gradient_kernel[(parts, runs, blocks)](
-        y, gradient, out, sums, rows, each, features, slope, to_bias, ROWS, COLUMNS
-    )
-    return out, summed(sums) if to_bias else None
+    (_, rows, features), out = y.shape, torch.empty_like(gradient)
+    made, each, programs = parts(y, sums=1)
+    _gradient_kernel[programs](y, gradient, out, made, rows, each, features, slope, to_bias, ROWS, COLUMNS)
+    return out, summed(made)[:, 0] if to_bias else None

@@ -1,8 +1,8 @@
 """Triton kernels of batch normalisation for CUDA: each pass reads what it needs once.
 
-Features lie beside each other, (P, rows, F); a row is a code, or a pixel of an image. Mean and variance are
-kept as the sums of x - x0 and (x - x0)^2 over the rows, where x0 is the first one: numbers that are far from
-0 and close to each other do not lose their digits.
+Tensors are (P, rows, F), see row_kernels.py. Mean and variance are kept as the sums of x - x0 and (x - x0)^2
+over the rows, where x0 is the first one: numbers that are far from 0 and close to each other do not lose
+their digits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from unweave.nn.convolution_kernels import PROGRAMS, in_parts, summed
+from unweave.nn.convolution_kernels import summed
+from unweave.nn.row_kernels import COLUMNS, ROWS, columns, parts, places, tiles
 
 
 @triton.jit
@@ -42,16 +43,14 @@ def _moments_kernel(
     x, out, rows, rows_each, FEATURES: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
 ):  # fmt: skip
     run = tl.program_id(1).to(tl.int64)
-    n = tl.program_id(2) * BN + tl.arange(0, BN)
-    known = n < FEATURES
+    first = tl.program_id(0) * rows_each
+    n, known = columns(FEATURES, BN)
     x += run * rows * FEATURES
     origin = tl.load(x + n, known, 0.0).to(tl.float32)
     total, squares = tl.zeros((BM, BN), tl.float32), tl.zeros((BM, BN), tl.float32)
-    first = tl.program_id(0) * rows_each
     for start in range(first, first + rows_each, BM):
-        m = start + tl.arange(0, BM)
-        here = (m < rows)[:, None] & known[None, :]
-        values = tl.load(x + m[:, None] * FEATURES + n[None, :], here, 0.0).to(tl.float32)
+        at, here = places(start, rows, n, known, FEATURES, BM)
+        values = tl.load(x + at, here, 0.0).to(tl.float32)
         values = tl.where(here, values - origin[None, :], 0.0)
         total += values
         squares += values * values
@@ -64,9 +63,8 @@ def _normalise_kernel(
     FEATURES: tl.constexpr, EPSILON: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     run = tl.program_id(1).to(tl.int64)
-    m, n = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(2) * BN + tl.arange(0, BN)
-    known = n < FEATURES
-    at, here = m[:, None] * FEATURES + n[None, :], (m < rows)[:, None] & known[None, :]
+    n, known = columns(FEATURES, BN)
+    at, here = places(tl.program_id(0) * BM, rows, n, known, FEATURES, BM)
     values, _ = _standardised(x, moments, run, rows, n, at, here, known, FEATURES, EPSILON)
     slope = tl.load(scale + run * FEATURES + n, known, 0.0)
     values = values * slope[None, :] + tl.load(shift + run * FEATURES + n, known, 0.0)[None, :]
@@ -80,13 +78,11 @@ def _gradient_sums_kernel(
 ):  # fmt: skip
     # Over the rows: of the gradient, and of it times the standardised numbers.
     run = tl.program_id(1).to(tl.int64)
-    n = tl.program_id(2) * BN + tl.arange(0, BN)
-    known = n < FEATURES
-    total, products = tl.zeros((BM, BN), tl.float32), tl.zeros((BM, BN), tl.float32)
     first = tl.program_id(0) * rows_each
+    n, known = columns(FEATURES, BN)
+    total, products = tl.zeros((BM, BN), tl.float32), tl.zeros((BM, BN), tl.float32)
     for start in range(first, first + rows_each, BM):
-        m = start + tl.arange(0, BM)
-        at, here = m[:, None] * FEATURES + n[None, :], (m < rows)[:, None] & known[None, :]
+        at, here = places(start, rows, n, known, FEATURES, BM)
         values, _ = _standardised(x, moments, run, rows, n, at, here, known, FEATURES, EPSILON)
         g = tl.load(gradient + run * rows * FEATURES + at, here, 0.0).to(tl.float32)
         total += g
@@ -100,9 +96,8 @@ def _gradient_kernel(
     FEATURES: tl.constexpr, EPSILON: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     run = tl.program_id(1).to(tl.int64)
-    m, n = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(2) * BN + tl.arange(0, BN)
-    known = n < FEATURES
-    at, here = m[:, None] * FEATURES + n[None, :], (m < rows)[:, None] & known[None, :]
+    n, known = columns(FEATURES, BN)
+    at, here = places(tl.program_id(0) * BM, rows, n, known, FEATURES, BM)
     values, inverse = _standardised(x, moments, run, rows, n, at, here, known, FEATURES, EPSILON)
     g = tl.load(gradient + run * rows * FEATURES + at, here, 0.0).to(tl.float32)
     mean = tl.load(sums + run * 2 * FEATURES + n, known, 0.0) / rows
@@ -113,16 +108,13 @@ def _gradient_kernel(
     )
 
 
-ROWS, COLUMNS = 64, 32  # of a tile
-
-
 def normalise(x: Tensor, scale: Tensor, shift: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
     """(P, rows, F) with mean `shift` and deviation `scale` (P, F), and the sums (P, 2, F) to go back with."""
-    (_, rows, features), tiles = x.shape, _tiles(x)
-    made, each, programs = _parts(x)
+    _, rows, features = x.shape
+    made, each, programs = parts(x, sums=2)
     _moments_kernel[programs](x, made, rows, each, features, ROWS, COLUMNS)
     moments, out = summed(made), torch.empty_like(x)
-    _normalise_kernel[tiles](x, moments, scale, shift, out, rows, features, epsilon, ROWS, COLUMNS)
+    _normalise_kernel[tiles(x)](x, moments, scale, shift, out, rows, features, epsilon, ROWS, COLUMNS)
     return out, moments
 
 
@@ -130,24 +122,9 @@ def gradients(
     x: Tensor, moments: Tensor, gradient: Tensor, scale: Tensor, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """To x, to the scale and to the shift, of the gradient of `normalise`'s result."""
-    (_, rows, features), tiles = x.shape, _tiles(x)
-    made, each, programs = _parts(x)
+    _, rows, features = x.shape
+    made, each, programs = parts(x, sums=2)
     _gradient_sums_kernel[programs](x, moments, gradient, made, rows, each, features, epsilon, ROWS, COLUMNS)
     sums, out = summed(made), torch.empty_like(x)
-    _gradient_kernel[tiles](x, moments, gradient, sums, scale, out, rows, features, epsilon, ROWS, COLUMNS)
+    _gradient_kernel[tiles(x)](x, moments, gradient, sums, scale, out, rows, features, epsilon, ROWS, COLUMNS)
     return out, sums[:, 1], sums[:, 0]
-
-
-def _tiles(x: Tensor) -> tuple[int, int, int]:
-    """Programs that make a tile each."""
-    runs, rows, features = x.shape
-    return triton.cdiv(rows, ROWS), runs, triton.cdiv(features, COLUMNS)
-
-
-def _parts(x: Tensor) -> tuple[Tensor, int, tuple[int, int, int]]:
-    """For two sums over rows: room for the parts (P, parts, 2, F), rows in each, and programs to fill it."""
-    runs, rows, features = x.shape
-    blocks = triton.cdiv(features, COLUMNS)
-    each, parts = in_parts(rows, PROGRAMS, runs * blocks, least=ROWS, step=ROWS)
-    made = torch.empty(runs, parts, 2, features, device=x.device)
-    return made, each, (parts, runs, blocks)

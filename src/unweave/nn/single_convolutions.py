@@ -52,24 +52,18 @@ class _Convolution(torch.autograd.Function):
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, padding: int, precision: str, slope: float
     ) -> Tensor:
         w, how = ready_weight(weight, precision), products(precision)
-        ctx.padding, ctx.how, ctx.dtype, ctx.slope = padding, how, x.dtype, slope
+        ctx.padding, ctx.how, ctx.dtype = padding, how, x.dtype
         if is_edge(w):
             seen = edge.padded(x)
             y = edge.first(seen, w, None, how)
         else:
             seen = x.to(w.dtype)
             y = inner.correlate(seen, w, padding, how)[0]
-        if bias is not None:
-            y = _activated(y, bias, slope)
-        ctx.save_for_backward(seen, w, *([] if bias is None else [y]))
-        return y
+        return _activated(ctx, seen, w, y, bias, slope)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (seen, w, *y), to_bias = ctx.saved_tensors, None
-        g = gradients[0].to(w.dtype).contiguous()
-        if y:
-            g, to_bias = _before_activation(ctx, y[0], g)
+        seen, w, g, to_bias = _before_activation(ctx, gradients[0])
         to_x = to_w = None
         if ctx.needs_input_grad[1]:
             if is_edge(w):
@@ -91,20 +85,14 @@ class _Transposed(torch.autograd.Function):
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, padding: int, precision: str, slope: float
     ) -> Tensor:
         w, how = ready_weight(weight, precision), products(precision)
-        ctx.padding, ctx.how, ctx.dtype, ctx.slope = padding, how, x.dtype, slope
+        ctx.padding, ctx.how, ctx.dtype = padding, how, x.dtype
         seen = x.to(w.dtype)
         y = edge.last(seen, w, None, how) if is_edge(w) else inner.spread(seen, w, padding, how)[0]
-        if bias is not None:
-            y = _activated(y, bias, slope)
-        ctx.save_for_backward(seen, w, *([] if bias is None else [y]))
-        return y
+        return _activated(ctx, seen, w, y, bias, slope)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (seen, w, *y), to_bias = ctx.saved_tensors, None
-        g = gradients[0].to(w.dtype).contiguous()
-        if y:
-            g, to_bias = _before_activation(ctx, y[0], g)
+        seen, w, g, to_bias = _before_activation(ctx, gradients[0])
         if is_edge(w):
             to_x, to_w, _ = edge.last_gradient(edge.padded(g).contiguous(), seen, w, None, False, ctx.how)
         else:
@@ -113,16 +101,24 @@ class _Transposed(torch.autograd.Function):
         return to_x.to(ctx.dtype), as_parameter(to_w), to_bias, None, None, None
 
 
-def _activated(y: Tensor, bias: Tensor, slope: float) -> Tensor:
-    """Of a product (P, B, H, W, features), in its place."""
-    y = y.contiguous()
+def _activated(ctx: Any, seen: Tensor, w: Tensor, y: Tensor, bias: Tensor | None, slope: float) -> Tensor:
+    """A product y (P, B, H, W, features), activated in its place; keeps what the way back needs."""
+    if bias is None:
+        ctx.save_for_backward(seen, w)
+        return y
+    y, ctx.slope = y.contiguous(), slope
     activations.activate(y.flatten(1, 3), bias, slope)
+    ctx.save_for_backward(seen, w, y)
     return y
 
 
-def _before_activation(ctx: Any, y: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor | None]:
-    """To the product, and to the bias."""
+def _before_activation(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """What was kept, the gradient to the product, and the one to the bias."""
+    seen, w, *y = ctx.saved_tensors
+    g = gradient.to(w.dtype).contiguous()
+    if not y:
+        return seen, w, g, None
     flat, to_bias = activations.gradients(
-        y.flatten(1, 3), gradient.flatten(1, 3), ctx.slope, ctx.needs_input_grad[2]
+        y[0].flatten(1, 3), g.flatten(1, 3), ctx.slope, ctx.needs_input_grad[2]
     )
-    return flat.view_as(gradient), to_bias
+    return seen, w, flat.view_as(g), to_bias

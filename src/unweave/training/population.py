@@ -203,14 +203,14 @@ class Population:
     def _tabulate(self) -> None:
         """Settings of the runs as tensors: rates (P,), steps (P,), and 1 where z is drawn, 0 where not."""
         self.rates = torch.tensor([spec.learning_rate for spec in self.specs], device=self.device)
-        self.steps = torch.tensor([float(spec.steps) for spec in self.specs], device=self.device)
+        steps = torch.tensor([float(spec.steps) for spec in self.specs])
+        self.steps = steps.to(self.device)
         drawn = [float(spec.method.stochastic) for spec in self.specs]
         self.spread = torch.tensor(drawn, device=self.device)[:, None, None]
         for group in self.groups:
             of_runs = zip(*[spec.method.players for spec in self.specs[group.runs]], strict=True)
-            steps = torch.tensor([float(spec.steps) for spec in self.specs[group.runs]])
             for player, said in zip(group.players, of_runs, strict=True):
-                begins = torch.ceil(torch.tensor([each.starts for each in said]) * steps)
+                begins = torch.ceil(torch.tensor([each.starts for each in said]) * steps[group.runs])
                 player.first_step = int(begins.min())
                 player.begins = begins.to(self.device) if bool(begins.any()) else None
 

@@ -50,7 +50,7 @@ class Update:
         self.terms: list[dict[str, Tensor]] = []
         self.counted = 0
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._recorded: list[list[Playing]] = []
+        self._begins = {player.first_step for player in population.players}
         method = population.groups[0].method
         self._order = method.turns if isinstance(method, OwnNetworks) else None
         self._inputs: list[Batch] = []
@@ -116,7 +116,7 @@ class Update:
         return batches
 
     def _run_graph(self) -> None:
-        if self._graph is None or self._recorded != self._turns():
+        if self._graph is None or self._step in self._begins:
             self._capture()
             return
         if not self._on_device:
@@ -141,7 +141,7 @@ class Update:
             here.wait_stream(aside)
             with torch.cuda.graph(graph, stream=aside, capture_error_mode="thread_local"):
                 self._advance(self._draw() if self._on_device else self._inputs)
-        self._graph, self._recorded = graph, self._turns()
+        self._graph = graph
 
     def _advance(self, batches: list[Batch]) -> None:
         population, turns = self.population, self._turns()
@@ -162,8 +162,13 @@ class Update:
         """Who moves in the coming update, turn by turn."""
         if self._order is None:
             return [self.population.players]
-        awake = {p.name: p for p in self.population.players if self._step >= p.first_step}
+        awake = self._awake()
         return [[awake[name] for name in turn if name in awake] for turn in self._order]
+
+    def _awake(self) -> dict[str, Playing]:
+        """Those of a method with networks of its own who do not rest; it is trained among its own kind."""
+        (group,) = self.population.groups
+        return {player.name: player for player in group.players if self._step >= player.first_step}
 
     def _moves(self, player: Playing, turns: list[list[Playing]], turn: int) -> Tensor:
         """How often a player has moved before this turn: () or (P,)."""
@@ -190,7 +195,7 @@ class Update:
         if player.name == AUTOENCODER:
             return torch.cat([loss.players[AUTOENCODER] for loss in losses])
         groups = zip(self.population.groups, losses, strict=True)
-        (loss,) = [loss for group, loss in groups if any(each is player for each in group.players)]
+        (loss,) = [loss for group, loss in groups if player in group.players]
         objective = loss.players[player.name]
         return objective if player.begins is None else objective * (self.population.step >= player.begins)
 
@@ -198,13 +203,13 @@ class Update:
         if self.population.autoencoder is not None:
             return self._of_autoencoders(batches[0], batches[1:], self.population.autoencoder.networks)
         population, likelihood = self.population, self.population.specs[0].likelihood
-        (group,) = population.groups  # networks of its own are trained among its own kind
         names = tuple(player.name for player in turn)
-        awake = {p.name: p.networks[p.name] for p in group.players if self._step >= p.first_step}
+        networks = {name: player.networks[name] for name, player in self._awake().items()}
         moment = Moment(
             population.step, self.data_size, population.draws, likelihood, population.steps, names
         )
-        return [cast(OwnNetworks, group.method).losses(batches[0], awake, moment)]
+        method = cast(OwnNetworks, population.groups[0].method)
+        return [method.losses(batches[0], networks, moment)]
 
     def _of_autoencoders(
         self, batch: Batch, others: list[Batch], networks: Mapping[str, nn.Module]
