@@ -3,7 +3,8 @@
     python benchmarks/comparison.py RESULTS --figure comparison.png
 
 RESULTS is a table of results, .parquet or .csv, such as `unweave study collect` writes. A table in Markdown
-is printed, the method with the largest median MIG first.
+is printed, the method with the largest median MIG first. A setting is told where a method has several, or
+where it is in words ("322,560 updates") and no list of values.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ DRAWN = ("mig", "dci.disentanglement", "factor_vae_score.eval_accuracy")
 
 def kinds(runs: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """The runs of each method, and of each setting of a method that has several; best MIG first."""
-    several = runs.groupby("method")["setting"].nunique()
+    several = runs.groupby("method")["setting"].nunique() > 1
     names = [
-        f"{method} ({setting})" if several[method] > 1 else method
+        f"{method} ({setting})" if several[method] or (setting and "=" not in setting) else method
         for method, setting in zip(runs["method"], runs["setting"], strict=True)
     ]
     found = [(str(name), rows) for name, rows in runs.groupby(pd.Series(names, runs.index))]
