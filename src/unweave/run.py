@@ -6,7 +6,7 @@ import re
 from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -19,7 +19,6 @@ from unweave.errors import UnweaveError, did_you_mean
 from unweave.methods.method import Blueprint, Method
 from unweave.nn.gaussian import Gaussian
 from unweave.nn.likelihood import reconstruction_loss
-from unweave.nn.networks import Decoder
 from unweave.spec import RunSpec
 from unweave.store import RunFolder
 from unweave.streams import Stream
@@ -65,8 +64,8 @@ class Run:
             self.spec.architecture,
             tuple(folder.origin.get("label_sizes", ())),
         )
-        self._networks = self.spec.method.networks(plan)
-        for name, module in self._networks.items():
+        self.networks = self.spec.method.networks(plan)
+        for name, module in self.networks.items():
             own = {
                 k.removeprefix(f"{name}."): v[None] for k, v in weights.items() if k.startswith(f"{name}.")
             }
@@ -120,7 +119,7 @@ class Run:
     def posterior(self, images: Array) -> Gaussian:
         """q(z|x) of each image; mean and log_var are (n, d) tensors."""
         method, given = self.spec.method, self._images(images)
-        parts = [method.encode(self._networks, part[None]) for part in given.split(self._chunk)]
+        parts = [method.encode(self.networks, part[None]) for part in given.split(self._chunk)]
         return Gaussian(
             torch.cat([part.mean[0] for part in parts]), torch.cat([part.log_var[0] for part in parts])
         )
@@ -136,17 +135,6 @@ class Run:
     def decode(self, codes: Array) -> Array:
         """The mean images of codes, (n, c, h, w) in [0, 1]."""
         return _like(codes, torch.sigmoid(self._logits(codes)))
-
-    @property
-    def plain_decoder(self) -> Decoder | None:
-        """The network that decodes, if it is a usual one and the method does nothing else to a code."""
-        codes = torch.linspace(-2, 2, 3 * self.spec.latents, device=self.device).view(3, -1)
-        for network in self._networks.values():
-            for part in network.modules():
-                usual = isinstance(part, Decoder) and part.latents == self.spec.latents
-                if usual and torch.allclose(part(codes[None])[0], self._logits(codes), atol=1e-4):
-                    return cast(Decoder, part)
-        return None
 
     def reconstruct(self, images: Array) -> Array:
         """What is left of images after encoding and decoding, (n, c, h, w) in [0, 1]."""
@@ -169,7 +157,7 @@ class Run:
         if given.ndim != 2 or given.shape[1] != self.spec.latents:
             raise UnweaveError(f"codes must be (n, {self.spec.latents}); got {tuple(given.shape)}.")
         method, parts = self.spec.method, given.split(self._chunk)
-        return torch.cat([method.decode(self._networks, part[None])[0] for part in parts])
+        return torch.cat([method.decode(self.networks, part[None])[0] for part in parts])
 
     def _images(self, images: Array) -> Tensor:
         given = _tensor(images, "images").to(self.device)

@@ -13,9 +13,9 @@ from explore.browser import Browser
 from training.tiny import TINY
 from unweave.data.grid import Factors, Images
 from unweave.errors import UnweaveError
-from unweave.explore.export import decoder_layers, export_page
+from unweave.explore.export import export_page
 from unweave.explore.run_view import open_run, view_of
-from unweave.methods import AdversarialSplit, BetaVAE, DrNet, FStatistic, InfoGAN, Method
+from unweave.methods import BetaVAE
 from unweave.streams import Stream
 
 DECODED = "document.querySelector('.pictures canvas')"
@@ -48,22 +48,6 @@ def test_an_exported_page_decodes_as_the_run_does(
     assert expected.std() > 0.5, "an image on which a mistake could be seen"
     assert image == pytest.approx(expected, abs=0.51)
     assert browser.errors == []
-
-
-@pytest.mark.parametrize("method", [DrNet(), AdversarialSplit(), FStatistic(labels=20)])
-def test_usual_decoders_among_networks_of_their_own_are_found(method: Method, tmp_path: Path) -> None:
-    run = unweave.train(method, TINY, out=tmp_path, device="cpu", steps=2, batch=4, latents=4)
-    export_page(view_of(run), tmp_path / "page.html")
-    numbers = decoder_layers(run)[2]
-    [biases] = [v for k, v in run.folder.weights().items() if k.endswith("decoder.convolutions.3.bias")]
-    assert numbers[-len(biases) :].tolist() == biases.tolist()  # those of the last layer
-
-
-def test_a_decoder_that_the_page_cannot_compute_is_named(tmp_path: Path) -> None:
-    run = unweave.train(InfoGAN(), TINY, out=tmp_path, device="cpu", steps=2, batch=4, latents=3)
-    with pytest.raises(UnweaveError, match="info_gan has a decoder of its own"):
-        export_page(view_of(run), tmp_path / "page.html")
-    assert not (tmp_path / "page.html").exists()
 
 
 def test_an_exported_page_can_be_explored_with_the_network_off(

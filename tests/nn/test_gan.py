@@ -58,12 +58,13 @@ def test_weights_start_normal_with_the_authors_deviation_each_from_a_stream_of_i
 @pytest.mark.parametrize("shape", [(2, 9, 3), (2, 9, 3, 4, 5)])
 @pytest.mark.parametrize("rows", [None, 5])
 def test_batch_norm_is_torchs_for_each_run(shape: tuple[int, ...], rows: int | None) -> None:
+    """Over the whole batch, or over another one: here its first rows."""
     norm = BatchNorm(2, 3)
     with torch.no_grad():
         norm.scale.copy_(torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
         norm.shift.copy_(torch.tensor([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]]))
     x = (3 * uniform("x", 9, 3 * 20) + 1).flatten()[: torch.Size(shape).numel()].view(shape)
-    found = norm(x, rows)
+    found = norm(x) if rows is None else norm(x, x[:, :rows])
     for run in range(2):
         seen = x[run, :rows].transpose(0, 1).flatten(1)
         expected = F.batch_norm(
@@ -91,7 +92,9 @@ def test_an_image_alone_is_normalised_as_among_the_reference_codes() -> None:
     generator, z = Generator(RUNS, SHAPE, 6), uniform("z", 3, 6)
     found = generator.each_alone(z)
     reference = generator.reference.expand(2, -1, -1)
-    torch.testing.assert_close(generator(torch.cat([reference, z], 1), REFERENCES)[:, REFERENCES:], found)
+    torch.testing.assert_close(
+        generator.each_alone(reference[:, 5:8]), generator(reference)[:, 5:8], rtol=1e-4, atol=1e-4
+    )
     torch.testing.assert_close(generator.each_alone(z[:, :1]), found[:, :1], rtol=1e-4, atol=1e-4)
     assert not torch.allclose(generator(z), found, atol=1e-2)  # three codes are another batch
 

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unweave.errors import UnweaveError
+from unweave.explore.program import program_of
 from unweave.explore.run_api import intervention
 from unweave.explore.run_view import CONTENTS, STYLES, RunView
-from unweave.nn.layers import ConvTranspose2d, Layer
-from unweave.run import Run
 from unweave.store import write_text
 from unweave.streams import Stream
 
@@ -78,45 +77,17 @@ def export_page(view: RunView, target: Path) -> None:
 
 
 def _record(view: RunView) -> dict[str, Any]:
-    layers, first, weights = decoder_layers(view.run)
+    program = program_of(view.run)
     first_factors = view.description["first_factors"]
     return {
         "run": view.description,
-        "decoder": {"layers": layers, "first": first},
-        "weights": _base64(weights),
+        "decoder": {"steps": program.steps, "sizes": program.sizes, "result": program.result},
+        "weights": _base64(program.numbers),
         "examples": _examples(view),
         "interventions": [
             intervention(view, np.array(first_factors), j) for j in range(len(first_factors or []))
         ],
     }
-
-
-def decoder_layers(run: Run) -> tuple[list[dict[str, Any]], list[int], NDArray[np.float32]]:
-    """The decoder's layers in words, the height and width where convolutions start, and all weights in a row.
-
-    Weights of a transposed convolution are turned to (kernel, kernel, inputs, outputs): the page adds up
-    channels, which then lie side by side.
-    """
-    network = run.plain_decoder
-    if network is None:
-        raise UnweaveError(
-            f"{run.spec.method.name} has a decoder of its own, which the page cannot compute. "
-            "Use unweave explore without --export."
-        )
-    layers: list[dict[str, Any]] = []
-    numbers: list[NDArray[Any]] = []
-    for layer in network.modules():
-        if not isinstance(layer, Layer):
-            continue
-        weight = layer.weight[0].cpu().numpy()
-        inputs, outputs = weight.shape[:2]
-        words = {"kind": "dense", "inputs": inputs, "outputs": outputs, "activation": layer.activation}
-        if isinstance(layer, ConvTranspose2d):
-            words |= {"kind": "transposed", "kernel": weight.shape[2], "padding": layer.padding}
-            weight = weight.transpose(2, 3, 0, 1)
-        layers.append(words | {"size": weight.size})
-        numbers += [weight.ravel(), layer.bias[0].cpu().numpy()]
-    return layers, list(network.first_image[:2]), np.concatenate(numbers).astype("<f4")
 
 
 def _examples(view: RunView) -> list[dict[str, Any]]:

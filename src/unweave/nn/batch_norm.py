@@ -23,14 +23,14 @@ class BatchNorm(nn.Module):
         self.scale = nn.Parameter(torch.ones(runs, features))
         self.shift = nn.Parameter(torch.zeros(runs, features))
 
-    def forward(self, x: Tensor, rows: int | None = None) -> Tensor:
-        """All of x, by mean and variance over its first rows; None: over all of them."""
-        if rows is None:
+    def forward(self, x: Tensor, over: Tensor | None = None) -> Tensor:
+        """x by mean and variance over its own batch, or over another one."""
+        if over is None:
             given = x, self.scale, self.shift
             whole: Tensor = _ByKernels.apply(*given) if is_on_kernels(x) else _ByHand.apply(*given)
             return whole
         x = x.to(self.scale.dtype)
-        mean, inverse = _mean_and_inverse_deviation(x[:, :rows])
+        mean, inverse = _mean_and_inverse_deviation(over.to(self.scale.dtype))
         slope = inverse * _beside(self.scale, x)
         return torch.addcmul(_beside(self.shift, x) - mean * slope, x, slope)
 

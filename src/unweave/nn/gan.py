@@ -59,14 +59,14 @@ class Generator(nn.Module):
         draws = Stream.of(0).child("reference codes").uniform(REFERENCES, inputs)
         self.register_buffer("reference", torch.from_numpy(2 * draws - 1).float(), persistent=False)
 
-    def forward(self, z: Tensor, rows: int | None = None) -> Tensor:
-        """Logits; features are normalised over the first rows, None: over the whole batch."""
+    def forward(self, z: Tensor) -> Tensor:
+        """Logits; features are normalised over the batch."""
         x = z
         for layer, norm in zip(self.dense, self.dense_norms, strict=True):
-            x = norm(layer(x), rows)
-        x = x.unflatten(2, self.first_image).permute(0, 1, 4, 2, 3)
+            x = norm(layer(x))
+        x = self._as_images(x)
         for layer, norm in zip(self.convolutions, self.norms, strict=True):
-            x = norm(layer(x), rows)
+            x = norm(layer(x))
         return at_least_float32(self.logits(x))
 
     def each_alone(self, z: Tensor) -> Tensor:
@@ -75,9 +75,19 @@ class Generator(nn.Module):
         Differs from [2], which keeps a moving mean of the statistics of training, and so has a state beside
         its parameters.
         """
-        reference = self.reference.to(z.dtype).expand(len(z), -1, -1)
-        logits: Tensor = self(torch.cat([reference, z], dim=1), REFERENCES)
-        return logits[:, REFERENCES:]
+        x, fixed = z, self.reference.to(z.dtype).expand(len(z), -1, -1)
+        for layer, norm in zip(self.dense, self.dense_norms, strict=True):
+            x, fixed = layer(x), layer(fixed)
+            x, fixed = norm(x, fixed), norm(fixed)
+        x, fixed = self._as_images(x), self._as_images(fixed)
+        for layer, norm in zip(self.convolutions, self.norms, strict=True):
+            x, fixed = layer(x), layer(fixed)
+            x, fixed = norm(x, fixed), norm(fixed)
+        return at_least_float32(self.logits(x))
+
+    def _as_images(self, features: Tensor) -> Tensor:
+        pixels: Tensor = features.unflatten(2, self.first_image)
+        return pixels.permute(0, 1, 4, 2, 3)
 
 
 class Features(nn.Module):

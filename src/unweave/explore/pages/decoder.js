@@ -1,37 +1,109 @@
-// The decoder of an exported run, in plain JavaScript. Activations are channels-last: (height, width, channels).
+// What an exported run does to a code, in plain JavaScript: the steps that explore/program.py wrote down.
+// Every value is its numbers in a row, without a shape.
 
-const ACTIVATIONS = {
-  none: (x) => x,
-  relu: (x) => (x > 0 ? x : 0),
-  tanh: Math.tanh,
+// To each number, with the settings of a step.
+const MAPS = {
+  abs: () => Math.abs,
+  clamp: (low, high) => (x) => Math.min(Math.max(x, low ?? -Infinity), high ?? Infinity),
+  exp: () => Math.exp,
+  leaky_relu: (slope = 0.01) => (x) => (x > 0 ? x : slope * x),
+  log: () => Math.log,
+  neg: () => (x) => -x,
+  reciprocal: () => (x) => 1 / x,
+  relu: () => (x) => (x > 0 ? x : 0),
+  round: () => (x) => (x - Math.floor(x) === 0.5 ? 2 * Math.round(x / 2) : Math.round(x)), // halves to even
+  rsqrt: () => (x) => 1 / Math.sqrt(x),
+  sigmoid: () => (x) => 1 / (1 + Math.exp(-x)),
+  sqrt: () => Math.sqrt,
+  tanh: () => Math.tanh,
 };
 
-// y = x W + b, with W (inputs, outputs).
-function dense({ inputs, outputs, weight, bias }, x) {
-  const y = Float32Array.from(bias);
-  for (let i = 0; i < inputs; i++) {
-    const value = x[i];
-    if (value === 0) continue; // half of what a ReLU lets through
-    const row = i * outputs;
-    for (let o = 0; o < outputs; o++) y[o] += value * weight[row + o];
-  }
+const PAIRS = {
+  add: (a, b) => a + b,
+  div: (a, b) => a / b,
+  eq: (a, b) => (a === b ? 1 : 0),
+  maximum: Math.max,
+  minimum: Math.min,
+  mul: (a, b) => a * b,
+  sub: (a, b) => a - b,
+};
+
+const STEPS = {
+  each: ({ which, settings }, x) => x.map(MAPS[which](...settings)),
+
+  // Two values over one shape; a stride of 0 repeats a number along an axis.
+  pair({ which, shape, strides: [down, across] }, a, b) {
+    const [join, at] = [PAIRS[which], shape.map(() => 0)];
+    const y = new Float32Array(shape.reduce((size, side) => size * side, 1));
+    let [i, j] = [0, 0];
+    for (let n = 0; n < y.length; n++) {
+      y[n] = join(a[i], b[j]);
+      for (let axis = shape.length - 1; axis >= 0; axis--) {
+        [i, j] = [i + down[axis], j + across[axis]];
+        if (++at[axis] < shape[axis]) break;
+        [i, j, at[axis]] = [i - down[axis] * shape[axis], j - across[axis] * shape[axis], 0];
+      }
+    }
+    return y;
+  },
+
+  // Numbers at some places of all values one after another.
+  take({ places }, ...values) {
+    const all = values.length === 1 ? values[0] : values.flatMap((value) => Array.from(value));
+    return Float32Array.from(places, (place) => all[place]);
+  },
+
+  // (rows, inner) times (inner, columns).
+  product({ rows, inner, columns }, x, weight) {
+    const y = new Float32Array(rows * columns);
+    for (let row = 0; row < rows; row++) {
+      for (let i = 0; i < inner; i++) {
+        const value = x[row * inner + i];
+        if (value === 0) continue; // half of what a ReLU lets through
+        for (let o = 0; o < columns; o++) y[row * columns + o] += value * weight[i * columns + o];
+      }
+    }
+    return y;
+  },
+
+  transposed(step, x, weight, bias) {
+    const { height, width, inputs, outputs } = step;
+    const { pixels, area } = transposedPixels(step, lastAxisFirst(x, height * width, inputs), weight, bias);
+    return lastAxisFirst(pixels, outputs, area);
+  },
+
+  argmin({ among }, x) {
+    return Float32Array.from({ length: x.length / among }, (_, row) => {
+      const part = x.subarray(row * among, (row + 1) * among);
+      return part.indexOf(part.reduce((least, value) => Math.min(least, value)));
+    });
+  },
+
+  // Of each row of x, those of these numbers.
+  gather: ({ among, each }, x, numbers) => numbers.map((number, n) => x[Math.floor(n / each) * among + number]),
+};
+
+// (rows, columns) from (columns, rows).
+function lastAxisFirst(x, rows, columns) {
+  const y = new Float32Array(x.length);
+  for (let c = 0; c < columns; c++) for (let r = 0; r < rows; r++) y[r * columns + c] = x[c * rows + r];
   return y;
 }
 
-// A transposed convolution of stride 2, with W (kernel, kernel, inputs, outputs): each input pixel adds to a
-// patch of the output, which is twice as high and twice as wide.
-function transposed({ inputs, outputs, kernel, padding, weight, bias }, x, height, width) {
-  const [high, wide] = [2 * height, 2 * width];
-  const y = new Float32Array(high * wide * outputs);
-  for (let p = 0; p < high * wide; p++) y.set(bias, p * outputs);
+// A transposed convolution of (height, width, inputs), with W (kernel, kernel, inputs, outputs): each input
+// pixel adds to a patch of the output.
+function transposedPixels({ height, width, inputs, outputs, kernel, stride, padding }, x, weight, bias) {
+  const [high, wide] = [height, width].map((size) => stride * (size - 1) + kernel - 2 * padding);
+  const pixels = new Float32Array(high * wide * outputs);
+  for (let p = 0; p < high * wide; p++) pixels.set(bias, p * outputs);
   for (let row = 0; row < height; row++) {
     for (let column = 0; column < width; column++) {
       const from = (row * width + column) * inputs;
       for (let ky = 0; ky < kernel; ky++) {
-        const down = 2 * row - padding + ky;
+        const down = stride * row - padding + ky;
         if (down < 0 || down >= high) continue;
         for (let kx = 0; kx < kernel; kx++) {
-          const across = 2 * column - padding + kx;
+          const across = stride * column - padding + kx;
           if (across < 0 || across >= wide) continue;
           const to = (down * wide + across) * outputs;
           const tap = (ky * kernel + kx) * inputs;
@@ -39,37 +111,29 @@ function transposed({ inputs, outputs, kernel, padding, weight, bias }, x, heigh
             const value = x[from + i];
             if (value === 0) continue;
             const at = (tap + i) * outputs;
-            for (let o = 0; o < outputs; o++) y[to + o] += value * weight[at + o];
+            for (let o = 0; o < outputs; o++) pixels[to + o] += value * weight[at + o];
           }
         }
       }
     }
   }
-  return y;
+  return { pixels, area: high * wide };
+}
+
+// A function from one code to what the steps make of it.
+export function computing({ steps, sizes, result }, numbers) {
+  let before = 0;
+  const constants = sizes.map((size) => numbers.subarray(before, (before += size)));
+  return (code) => {
+    const values = [Float32Array.from(code)];
+    const operand = (number) => (number < 0 ? constants[-number - 1] : values[number]);
+    for (const step of steps) values.push(STEPS[step.do](step, ...step.of.map(operand)));
+    return operand(result);
+  };
 }
 
 // A function from one code to the bytes of its image, (channels, height, width).
-export function decoderOf({ layers, first }, shape, numbers) {
-  let at = 0;
-  const take = (size) => numbers.subarray(at, (at += size));
-  const ready = layers.map((layer) => ({ ...layer, weight: take(layer.size), bias: take(layer.outputs) }));
-  const [channels, height, width] = shape;
-  const area = height * width;
-  return (code) => {
-    let x = Float32Array.from(code);
-    let [high, wide] = first;
-    for (const layer of ready) {
-      if (layer.kind === "dense") x = dense(layer, x);
-      else {
-        x = transposed(layer, x, high, wide);
-        [high, wide] = [2 * high, 2 * wide];
-      }
-      if (layer.activation !== "none") x = x.map(ACTIVATIONS[layer.activation]);
-    }
-    const bytes = new Uint8ClampedArray(channels * area);
-    for (let p = 0; p < area; p++) {
-      for (let c = 0; c < channels; c++) bytes[c * area + p] = 255 / (1 + Math.exp(-x[p * channels + c]));
-    }
-    return bytes;
-  };
+export function decoderOf(program, numbers) {
+  const logits = computing(program, numbers);
+  return (code) => Uint8ClampedArray.from(logits(code), (logit) => 255 / (1 + Math.exp(-logit)));
 }

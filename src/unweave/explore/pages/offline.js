@@ -11,7 +11,7 @@ const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCod
 
 function offlineSource({ run, decoder, weights, examples, interventions }) {
   const [channels, height, width] = run.shape;
-  const decodeOne = decoderOf(decoder, run.shape, new Float32Array(bytesOf(weights).buffer));
+  const decodeOne = decoderOf(decoder, new Float32Array(bytesOf(weights).buffer));
   const batch = (bytes) => ({ n: bytes.length / (channels * height * width), channels, height, width, bytes });
   const shown = examples.map(({ image, code }) => ({ images: batch(bytesOf(image)), code }));
   const swap = run.swap && shown.length ? { ...run.swap, sheets: shown.length } : null;

@@ -1,0 +1,156 @@
+"""What methods do to a code, written down for a page: it computes the same numbers there."""
+
+import base64
+import json
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+import unweave
+from explore.browser import Browser
+from training.tiny import TINY
+from unweave.errors import UnweaveError
+from unweave.explore.program import MAPS, PAIRS, Program, program_of, written_down
+from unweave.methods import METHODS, BetaVAE, Method
+from unweave.streams import Stream
+
+
+def computed(browser: Browser, program: Program, codes: NDArray[np.float32]) -> NDArray[np.float64]:
+    """By the page's script, in a browser."""
+    script = (files("unweave.explore") / "pages" / "decoder.js").read_text(encoding="utf-8")
+    numbers = base64.b64encode(program.numbers.tobytes()).decode()
+    words = {"steps": program.steps, "sizes": program.sizes, "result": program.result}
+    found = browser.evaluate(
+        f"(() => {{ {script.replace('export ', '')}\n"
+        f"const bytes = Uint8Array.from(atob('{numbers}'), (letter) => letter.charCodeAt(0));\n"
+        f"const run = computing({json.dumps(words)}, new Float32Array(bytes.buffer));\n"
+        f"return {json.dumps(codes.tolist())}.map((code) => Array.from(run(code))); }})()"
+    )
+    return np.array(found)
+
+
+def drawn(rows: int, columns: int) -> NDArray[np.float32]:
+    return Stream.of(0).child("codes").normal(rows, columns).astype(np.float32)
+
+
+def made(kind: type[Method]) -> Method:
+    fields: Any = kind
+    return kind(labels=20) if "labels" in fields.__dataclass_fields__ else kind()  # type: ignore[call-arg]
+
+
+def test_pages_compute_what_every_method_decodes(tmp_path: Path, browser: Browser) -> None:
+    codes = 2 * drawn(3, 4)
+    for kind in METHODS:
+        settings: dict[str, Any] = {"steps": 8, "batch": 8, "latents": 4, "learning_rate": 3e-3}
+        run = unweave.train(made(kind), TINY, out=tmp_path / kind.name, device="cpu", **settings)
+        expected = run.logits(codes).reshape(3, -1)
+        assert expected.std(0).max() > 1e-3, "a mistake could be seen"
+        found = computed(browser, program_of(run), codes)
+        scale = float(np.abs(expected).max())
+        assert found == pytest.approx(expected, rel=1e-4, abs=1e-5 * scale), kind.name
+
+
+class Function(nn.Module):
+    """A module that is a function of one row of numbers."""
+
+    def __init__(self, of: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.of = of
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.of(x)
+
+
+COLUMN = torch.tensor([[0.5], [-2.0], [3.0]])
+KERNELS = torch.from_numpy(Stream.of(1).normal(2 * 3, 25)).float().view(2, 3, 5, 5)
+WEIGHT, BIAS = COLUMN @ torch.tensor([[1.0, 2.0, -1.0, 0.3]]), COLUMN.flatten()
+
+
+def _moved(x: Tensor) -> Tensor:
+    parts = x.view(2, 2).expand(3, 2, 2).unbind()
+    crossed: Tensor = torch.cat([part.t() for part in parts], 1)[:, 1:5:2].flatten()
+    return torch.split(crossed, [1, 3])[1]
+
+
+def _nearest(x: Tensor) -> Tensor:
+    distances = (x[:, None] - COLUMN.T).abs()
+    return torch.tensor([[3.0, 1.0, 4.0]] * 4).gather(-1, distances.argmin(-1, keepdim=True))
+
+
+FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "abs": torch.abs,
+    "clamp": lambda x: torch.cat([x.clamp(-0.5, 0.5), x.clamp(min=0.2), x.clamp(max=0.2)]),
+    "exp": torch.exp,
+    "leaky_relu": lambda x: F.leaky_relu(F.leaky_relu(x, 0.3)),
+    "log": lambda x: x.abs().log(),
+    "neg": torch.neg,
+    "reciprocal": lambda x: 1 / x,
+    "relu": torch.relu,
+    "round": lambda x: torch.cat([x.round(), (x.round() + 0.5).round(), (x.round() - 0.5).round()]),
+    "rsqrt": lambda x: x.abs().rsqrt(),
+    "sigmoid": torch.sigmoid,
+    "sqrt": lambda x: x.abs().sqrt(),
+    "tanh": torch.tanh,
+    "add": lambda x: COLUMN + x,
+    "div": lambda x: x / COLUMN,
+    "eq": lambda x: (x.round().unsqueeze(-1) == torch.arange(-2, 3)).float() * 2,
+    "maximum": lambda x: torch.maximum(x, -x),
+    "minimum": lambda x: torch.minimum(x[:2], x[2:]),
+    "mul": lambda x: (x.view(2, 1, 2) * COLUMN).permute(1, 0, 2),
+    "sub": lambda x: 2 - x - COLUMN,
+    "moves": _moved,
+    "nearest": _nearest,
+    "linear": lambda x: F.linear(x, WEIGHT, BIAS) * F.linear(x, WEIGHT),
+    "products": lambda x: torch.addmm(BIAS, x.view(1, 4), WEIGHT.T) @ COLUMN,
+    "transposed": lambda x: F.conv_transpose2d(x.view(1, 2, 1, 2), KERNELS, BIAS, stride=3, padding=1),
+    "constant": lambda x: x.new_zeros(4) + torch.ones_like(x).sum() + x,
+}
+
+
+def test_pages_compute_what_torch_does(browser: Browser) -> None:
+    codes = drawn(5, 4)
+    for name, function in FUNCTIONS.items():
+        expected = [function(torch.from_numpy(code)).flatten().tolist() for code in codes]
+        found = computed(browser, written_down(Function(function), 4, name), codes)
+        assert found == pytest.approx(np.array(expected), rel=1e-5, abs=1e-6), name
+
+
+def test_every_operation_that_is_known_is_tried() -> None:
+    assert FUNCTIONS.keys() >= MAPS | PAIRS
+
+
+def test_what_cannot_be_written_down_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = unweave.train(BetaVAE(1.0), TINY, out=tmp_path, device="cpu", steps=2, batch=4, latents=3)
+    decode = BetaVAE.decode
+    monkeypatch.setattr(BetaVAE, "decode", lambda own, parts, codes: decode(own, parts, codes.cumsum(-1)))
+    with pytest.raises(UnweaveError, match="beta_vae decodes by cumsum, which a page cannot compute"):
+        program_of(run)
+
+
+@pytest.mark.parametrize(
+    ("function", "what"),
+    [
+        (lambda x: F.conv_transpose2d(x.view(2, 2, 1, 1), KERNELS), "a convolution of several images"),
+        (
+            lambda x: F.conv_transpose2d(x.view(1, 4, 1, 1), KERNELS.repeat(2, 1, 1, 1), groups=2),
+            "a convolution",
+        ),
+        (lambda x: torch.bmm(x.view(2, 1, 2), COLUMN[:2, None].expand(2, 2, 1)), "a batch of products"),
+        (lambda x: x.view(2, 2).argmin(0).float(), "argmin over any axis but the last"),
+        (lambda x: torch.add(x, x, alpha=2), "add"),
+        (lambda x: x.long().float(), "_to_copy"),
+    ],
+)
+def test_what_is_not_computed_as_torch_does_is_refused(
+    function: Callable[[Tensor], Tensor], what: str
+) -> None:
+    with pytest.raises(UnweaveError, match=f"mine decodes by {what}"):
+        written_down(Function(function), 4, "mine")
