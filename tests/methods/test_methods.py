@@ -381,6 +381,7 @@ def gradients(loss: Tensor, tensors: list[Tensor]) -> list[Tensor]:
     return list(torch.autograd.grad(loss.sum(), tensors, retain_graph=True))
 
 
+@pytest.mark.skipif(torch.__version__.startswith("2.6."), reason="its compiler cannot follow dataclasses")
 @every_variant
 def test_a_loss_is_one_graph_for_the_compiler(method: Autoencoder) -> None:
     torch.compiler.reset()  # else all methods count as versions of one function, of which few are allowed

@@ -28,14 +28,8 @@ MOVES |= {"unsqueeze", "view"}
 MAPS = {"abs", "clamp", "exp", "leaky_relu", "log", "neg", "reciprocal", "relu", "round", "rsqrt", "sigmoid"}
 MAPS |= {"sqrt", "tanh"}
 PAIRS = {"add", "div", "eq", "maximum", "minimum", "mul", "sub"}
-MADE = {
-    "full_like",
-    "new_full",
-    "new_ones",
-    "new_zeros",
-    "ones_like",
-    "zeros_like",
-}  # of a shape, not of numbers
+# These make numbers of a shape, whatever stands in it.
+MADE = {"full_like", "new_full", "new_ones", "new_zeros", "ones_like", "zeros_like"}
 
 
 @dataclass(frozen=True, eq=False)
