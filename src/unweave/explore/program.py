@@ -63,7 +63,7 @@ def program_of(run: Run) -> Program:
 
 def written_down(module: nn.Module, inputs: int, name: str) -> Program:
     """What a module makes of one row of numbers; `name` is for a sentence on what cannot be written."""
-    exported = _recorded(module, inputs)
+    exported = _recorded(module, inputs, name)
     given = exported.graph_signature.inputs_to_parameters | exported.graph_signature.inputs_to_buffers
     given |= exported.graph_signature.inputs_to_lifted_tensor_constants
     kept: dict[str, Tensor] = {**exported.constants, **exported.state_dict}
@@ -91,12 +91,18 @@ class _Decoding(nn.Module):
 
 
 @torch.no_grad()
-def _recorded(module: nn.Module, inputs: int) -> torch.export.ExportedProgram:
+def _recorded(module: nn.Module, inputs: int, name: str) -> torch.export.ExportedProgram:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch, about itself
-        recorded = torch.export.export(module, (torch.zeros(inputs),), strict=False)
-        whole: torch.export.ExportedProgram = recorded.run_decompositions({})
-        return whole
+        try:
+            recorded = torch.export.export(module, (torch.zeros(inputs),), strict=False)
+            whole: torch.export.ExportedProgram = recorded.run_decompositions({})
+        except Exception as error:  # torch's errors about what it cannot record have no class in common
+            raise UnweaveError(
+                f"What {name} does to a code cannot be recorded: {str(error).strip().splitlines()[0]} "
+                "Use unweave explore without --export."
+            ) from error
+    return whole
 
 
 @dataclass
