@@ -135,9 +135,10 @@ def test_what_cannot_be_written_down_is_named(tmp_path: Path, monkeypatch: pytes
         program_of(run)
 
 
-def test_what_depends_on_the_code_itself_cannot_be_recorded() -> None:
+def test_what_depends_on_the_code_itself_cannot_be_recorded(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UnweaveError, match=r"What mine does to a code cannot be recorded: .+ Use unweave"):
         written_down(Function(lambda x: x if x.sum() > 0 else -x), 4, "mine")
+    assert "def forward" not in capsys.readouterr().err, "the sentence is all that is said"
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,11 @@ places. The rest are steps of a few kinds, which pages/decoder.js knows.
 
 from __future__ import annotations
 
+import io
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
@@ -92,8 +94,9 @@ class _Decoding(nn.Module):
 
 @torch.no_grad()
 def _recorded(module: nn.Module, inputs: int, name: str) -> torch.export.ExportedProgram:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of torch, about itself
+    # torch warns of itself, and prints what it has recorded before it says what it cannot record.
+    with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+        warnings.simplefilter("ignore")
         try:
             recorded = torch.export.export(module, (torch.zeros(inputs),), strict=False)
             whole: torch.export.ExportedProgram = recorded.run_decompositions({})
