@@ -17,21 +17,10 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.result_tables import keep_record, median_and_range, options
+from benchmarks.result_tables import NAMES, keep_record, options, table_of_medians
 
 from unweave.results import read_table, wide
 
-SCORES = {
-    "factor_vae_score.eval_accuracy": "FactorVAE",
-    "mig": "MIG",
-    "dci.disentanglement": "DCI",
-    "sap": "SAP",
-    "modularity": "modularity",
-    "dci.informativeness_test": "informativeness",
-    "infomec.modularity": "InfoM",
-    "infomec.compactness": "InfoC",
-    "infomec.explicitness": "InfoE",
-}
 DRAWN = ("mig", "dci.disentanglement", "factor_vae_score.eval_accuracy")
 
 
@@ -48,11 +37,8 @@ def kinds(runs: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 def markdown(runs: pd.DataFrame) -> str:
     """Median and range."""
-    lines = [f"| method | seeds | {' | '.join(SCORES.values())} |", f"|---|---{'|---' * len(SCORES)}|"]
-    for name, rows in kinds(runs):
-        cells = [median_and_range(rows[score], 2) for score in SCORES]
-        lines.append(f"| `{name}` | {len(rows)} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    said = [((f"`{name}`", str(len(rows))), rows) for name, rows in kinds(runs)]
+    return table_of_medians(("method", "seeds"), said, NAMES, 2)
 
 
 def draw(runs: pd.DataFrame, path: Path) -> None:
@@ -63,7 +49,7 @@ def draw(runs: pd.DataFrame, path: Path) -> None:
         for y, (_, rows) in enumerate(ordered):
             axis.plot(rows[score], [y] * len(rows), "o", color="C0", markersize=4, alpha=0.6)
             axis.plot(rows[score].median(), y, "|", color="C3", markersize=12, markeredgewidth=2)
-        axis.set_title(SCORES[score])
+        axis.set_title(NAMES[score])
         axis.set_xlim(left=0)
         axis.grid(axis="y", color="0.92")
     axes[0].set_yticks(range(len(ordered)), [name for name, _ in ordered])

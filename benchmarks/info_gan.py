@@ -21,7 +21,7 @@ from sklearn.ensemble import RandomForestRegressor  # type: ignore[import-untype
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.result_tables import keep_record, median_and_range, parser_of
+from benchmarks.result_tables import NAMES, keep_record, parser_of, table_of_medians
 
 from unweave.data import GroundTruth, load
 from unweave.evaluation.kept import kept_scores
@@ -31,15 +31,7 @@ from unweave.run import Run
 from unweave.store import RunFolder
 from unweave.streams import Stream
 
-SCORES = {
-    "factor_vae_score.eval_accuracy": "FactorVAE",
-    "mig": "MIG",
-    "dci.disentanglement": "DCI",
-    "dci.informativeness_test": "informativeness",
-    "infomec.modularity": "InfoM",
-    "infomec.compactness": "InfoC",
-    "infomec.explicitness": "InfoE",
-}
+SCORES = {name: title for name, title in NAMES.items() if name not in ("sap", "modularity")}
 DRAWN = ("factor_vae_score.eval_accuracy", "mig", "dci.disentanglement")
 COLOURS = {"info_gan": "C0", "info_gan_cr": "C3"}
 PUBLISHED = {  # Lin et al., 2020
@@ -63,11 +55,9 @@ def kept(folders: list[RunFolder]) -> pd.DataFrame:
 
 def markdown(runs: pd.DataFrame) -> str:
     """Median and range for each number of updates."""
-    lines = [f"| method | updates | {' | '.join(SCORES.values())} |", f"|---|---{'|---' * len(SCORES)}|"]
-    for (method, updates), rows in runs.groupby(["method", "updates"]):
-        cells = [median_and_range(rows[score], 2) for score in SCORES]
-        lines.append(f"| `{method}` | {updates:,} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    grouped = runs.groupby(["method", "updates"])
+    said = [((f"`{method}`", f"{updates:,}"), rows) for (method, updates), rows in grouped]
+    return table_of_medians(("method", "updates"), said, SCORES, 2)
 
 
 def draw(runs: pd.DataFrame, path: Path) -> None:
@@ -98,20 +88,19 @@ def _draw_seed(axis: Axes, runs: pd.DataFrame, method: str, score: str) -> None:
 
 def as_published(folder: RunFolder, data: GroundTruth) -> tuple[float, float, float]:
     """FactorVAE score, MIG and DCI by the protocol of Lin et al., 2020."""
-    run, stream = Run(folder, "auto", data), Stream.of(0).child("as published")
-    factors = stream.child("points").integers(POINTS, data.sizes)
-    codes = _encode(run, data, factors)
-    held = np.arange(VOTES) % len(data.sizes)
-    groups = stream.child("groups").integers(VOTES * GROUP, data.sizes).reshape(VOTES, GROUP, -1)
-    groups[np.arange(VOTES), :, held] = groups[np.arange(VOTES), :1, held]
-    spread = _encode(run, data, groups.reshape(VOTES * GROUP, -1)).reshape(VOTES, GROUP, -1).std(1)
+    run, stream, kinds = Run(folder, "auto", data), Stream.of(0).child("as published"), len(data.sizes)
+    factors = data.sample_factors(POINTS, stream)
+    codes = run.encode(data.observe(factors))
+    held = np.arange(VOTES) % kinds
+    groups = data.sample_groups(VOTES, GROUP, stream, held[:, None] == np.arange(kinds))
+    spread = run.encode(data.observe(groups.reshape(-1, kinds))).reshape(VOTES, GROUP, -1).std(1)
     stillest = (spread / codes.std(0)).argmin(1)
     # The votes that choose a factor for each code are also those that it is judged by.
     right = [np.bincount(held[stillest == code]).max() for code in set(stillest.tolist())]
     return sum(right) / VOTES, mig(codes, factors), disentanglement(_by_shallow_forests(codes, factors))
 
 
-def _by_shallow_forests(codes: NDArray[np.float64], factors: NDArray[np.int64]) -> NDArray[np.float64]:
+def _by_shallow_forests(codes: NDArray[np.floating], factors: NDArray[np.int64]) -> NDArray[np.float64]:
     """(codes, factors): importances of ten shallow trees that regress each factor."""
     return np.stack(
         [
@@ -120,11 +109,6 @@ def _by_shallow_forests(codes: NDArray[np.float64], factors: NDArray[np.int64]) 
         ],
         axis=1,
     )
-
-
-def _encode(run: Run, data: GroundTruth, factors: NDArray[np.int64]) -> NDArray[np.float64]:
-    parts = [run.encode(data.observe(factors[i : i + 4096])) for i in range(0, len(factors), 4096)]
-    return np.concatenate(parts).astype(np.float64)
 
 
 def main() -> None:
@@ -138,8 +122,9 @@ def main() -> None:
     if given.as_published:
         print("| method | seed | updates | FactorVAE | MIG | DCI by shallow forests |")
         print(f"|---{'|---' * 5}|")
+        data = load("dsprites")
         for folder in folders:
-            spec, scores = folder.spec, as_published(folder, load("dsprites"))
+            spec, scores = folder.spec, as_published(folder, data)
             cells = " | ".join(f"{score:.2f}" for score in scores)
             print(f"| `{spec.method.name}` | {spec.seed} | {spec.steps:,} | {cells} |", flush=True)
         return

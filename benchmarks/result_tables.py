@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
+
+NAMES = {
+    "factor_vae_score.eval_accuracy": "FactorVAE",
+    "mig": "MIG",
+    "dci.disentanglement": "DCI",
+    "sap": "SAP",
+    "modularity": "modularity",
+    "dci.informativeness_test": "informativeness",
+    "infomec.modularity": "InfoM",
+    "infomec.compactness": "InfoC",
+    "infomec.explicitness": "InfoE",
+}  # of scores, as pages call them
 
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:
@@ -35,6 +48,21 @@ def options(description: str | None, published: bool) -> argparse.Namespace:
 def median_and_range(values: pd.Series[float], digits: int) -> str:
     """As in "0.43 (0.31 to 0.46)"."""
     return f"{values.median():.{digits}f} ({values.min():.2f} to {values.max():.2f})"
+
+
+def table_of_medians(
+    heads: Sequence[str],
+    kinds: Iterable[tuple[Sequence[str], pd.DataFrame]],
+    scores: Mapping[str, str],
+    digits: int,
+) -> str:
+    """In Markdown: for each kind of runs what is said of it, and median and range of each score."""
+    columns = [*heads, *scores.values()]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    for said, rows in kinds:
+        cells = [*said, *(median_and_range(rows[score], digits) for score in scores)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def keep_record(runs: pd.DataFrame, path: Path | None) -> None:

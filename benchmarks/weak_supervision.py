@@ -18,16 +18,13 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.result_tables import keep_record, median_and_range, options
+from benchmarks.result_tables import NAMES, keep_record, options, table_of_medians
 
 from unweave.report.published import published
 from unweave.results import read_table, wide
 
 SCORES = {
-    "mig": "MIG",
-    "dci.disentanglement": "DCI",
-    "factor_vae_score.eval_accuracy": "FactorVAE",
-    "sap": "SAP",
+    name: NAMES[name] for name in ("mig", "dci.disentanglement", "factor_vae_score.eval_accuracy", "sap")
 }
 KINDS = [
     ("published", "beta_vae", "beta-VAE, published", "0.55"),
@@ -38,16 +35,11 @@ KINDS = [
 
 def markdown(runs: pd.DataFrame) -> str:
     """Median and range of each method and beta."""
-    lines = [
-        f"| method | beta | seeds | {' | '.join(SCORES.values())} |",
-        f"|---|---|---{'|---' * len(SCORES)}|",
-    ]
+    said = []
     for source, method, title, _ in KINDS:
         own = runs[(runs["source"] == source) & (runs["method"] == method)]
-        for beta, rows in own.groupby("strength"):
-            cells = [median_and_range(rows[score], 3) for score in SCORES]
-            lines.append(f"| {title} | {beta:g} | {len(rows)} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        said += [((title, f"{beta:g}", str(len(rows))), rows) for beta, rows in own.groupby("strength")]
+    return table_of_medians(("method", "beta", "seeds"), said, SCORES, 3)
 
 
 def draw(runs: pd.DataFrame, path: Path) -> None:

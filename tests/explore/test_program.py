@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Callable
+from dataclasses import fields
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ import unweave
 from explore.browser import Browser
 from training.tiny import TINY
 from unweave.errors import UnweaveError
+from unweave.explore.export import export_page
 from unweave.explore.program import MAPS, PAIRS, Program, program_of, written_down
+from unweave.explore.run_view import view_of
 from unweave.methods import METHODS, BetaVAE, Method
 from unweave.streams import Stream
 
@@ -27,11 +30,10 @@ def computed(browser: Browser, program: Program, codes: NDArray[np.float32]) -> 
     """By the page's script, in a browser."""
     script = (files("unweave.explore") / "pages" / "decoder.js").read_text(encoding="utf-8")
     numbers = base64.b64encode(program.numbers.tobytes()).decode()
-    words = {"steps": program.steps, "sizes": program.sizes, "result": program.result}
     found = browser.evaluate(
         f"(() => {{ {script.replace('export ', '')}\n"
         f"const bytes = Uint8Array.from(atob('{numbers}'), (letter) => letter.charCodeAt(0));\n"
-        f"const run = computing({json.dumps(words)}, new Float32Array(bytes.buffer));\n"
+        f"const run = computing({json.dumps(program.words)}, new Float32Array(bytes.buffer));\n"
         f"return {json.dumps(codes.tolist())}.map((code) => Array.from(run(code))); }})()"
     )
     return np.array(found)
@@ -42,8 +44,8 @@ def drawn(rows: int, columns: int) -> NDArray[np.float32]:
 
 
 def made(kind: type[Method]) -> Method:
-    fields: Any = kind
-    return kind(labels=20) if "labels" in fields.__dataclass_fields__ else kind()  # type: ignore[call-arg]
+    few = {"labels": 20} if "labels" in {field.name for field in fields(kind)} else {}
+    return kind(**few)
 
 
 def test_pages_compute_what_every_method_decodes(tmp_path: Path, browser: Browser) -> None:
@@ -132,7 +134,8 @@ def test_what_cannot_be_written_down_is_named(tmp_path: Path, monkeypatch: pytes
     decode = BetaVAE.decode
     monkeypatch.setattr(BetaVAE, "decode", lambda own, parts, codes: decode(own, parts, codes.cumsum(-1)))
     with pytest.raises(UnweaveError, match="beta_vae decodes by cumsum, which a page cannot compute"):
-        program_of(run)
+        export_page(view_of(run), tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_what_depends_on_the_code_itself_cannot_be_recorded(capsys: pytest.CaptureFixture[str]) -> None:

@@ -81,7 +81,7 @@ def _record(view: RunView) -> dict[str, Any]:
     first_factors = view.description["first_factors"]
     return {
         "run": view.description,
-        "decoder": {"steps": program.steps, "sizes": program.sizes, "result": program.result},
+        "decoder": program.words,
         "weights": _base64(program.numbers),
         "examples": _examples(view),
         "interventions": [

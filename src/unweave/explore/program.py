@@ -46,6 +46,11 @@ class Program:
     numbers: NDArray[np.float32]  # the constants, one after another
     result: int
 
+    @property
+    def words(self) -> dict[str, Any]:
+        """All but the numbers, for a page."""
+        return {"steps": self.steps, "sizes": self.sizes, "result": self.result}
+
 
 @dataclass(frozen=True, eq=False)
 class Placed:
@@ -69,7 +74,7 @@ def written_down(module: nn.Module, inputs: int, name: str) -> Program:
     given = exported.graph_signature.inputs_to_parameters | exported.graph_signature.inputs_to_buffers
     given |= exported.graph_signature.inputs_to_lifted_tensor_constants
     kept: dict[str, Tensor] = {**exported.constants, **exported.state_dict}
-    writer = _Writer(name, inputs)
+    writer = _Writer(name, [inputs])
     values: dict[fx.Node, Any] = {}
     for node in exported.graph.nodes:
         if node.op == "placeholder":
@@ -111,13 +116,9 @@ def _recorded(module: nn.Module, inputs: int, name: str) -> torch.export.Exporte
 @dataclass
 class _Writer:
     name: str
-    inputs: int
+    sizes: list[int]  # of the code and of what the steps make
     steps: list[dict[str, Any]] = field(default_factory=list)
     constants: list[Tensor] = field(default_factory=list)
-    sizes: list[int] = field(init=False)  # of the code and of what the steps make
-
-    def __post_init__(self) -> None:
-        self.sizes = [self.inputs]
 
     def program(self, logits: Value) -> Program:
         result = self._operand(logits)
@@ -227,9 +228,8 @@ class _Writer:
         return self._add(words, [x, index], _shape(index))
 
     def _add(self, words: dict[str, Any], operands: Sequence[Value], shape: torch.Size) -> Placed:
-        self.steps.append(words | {"of": [self._operand(each) for each in operands]})
-        self.sizes.append(shape.numel())
-        return Placed(len(self.steps), torch.arange(shape.numel()).view(shape))
+        made = self._append(words, [self._operand(each) for each in operands], shape.numel())
+        return Placed(made, torch.arange(shape.numel()).view(shape))
 
     def _operand(self, value: Value) -> int:
         """The number of an operand that has these numbers and no others, in their order."""
@@ -239,8 +239,11 @@ class _Writer:
         places = value.places.flatten()
         if torch.equal(places, torch.arange(self.sizes[value.operand])):
             return value.operand
-        self.steps.append({"do": "take", "places": places.tolist(), "of": [value.operand]})
-        self.sizes.append(len(places))
+        return self._append({"do": "take", "places": places.tolist()}, [value.operand], len(places))
+
+    def _append(self, words: dict[str, Any], operands: list[int], size: int) -> int:
+        self.steps.append(words | {"of": operands})
+        self.sizes.append(size)
         return len(self.steps)
 
     def _unknown(self, what: str) -> UnweaveError:

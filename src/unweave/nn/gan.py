@@ -61,13 +61,7 @@ class Generator(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         """Logits; features are normalised over the batch."""
-        x = z
-        for layer, norm in zip(self.dense, self.dense_norms, strict=True):
-            x = norm(layer(x))
-        x = self._as_images(x)
-        for layer, norm in zip(self.convolutions, self.norms, strict=True):
-            x = norm(layer(x))
-        return at_least_float32(self.logits(x))
+        return self._logits(z, None)
 
     def each_alone(self, z: Tensor) -> Tensor:
         """Logits of each z whatever its company: features are normalised over fixed draws of codes and noise.
@@ -75,14 +69,15 @@ class Generator(nn.Module):
         Differs from [2], which keeps a moving mean of the statistics of training, and so has a state beside
         its parameters.
         """
-        x, fixed = z, self.reference.to(z.dtype).expand(len(z), -1, -1)
+        return self._logits(z, self.reference.to(z.dtype).expand(len(z), -1, -1))
+
+    def _logits(self, x: Tensor, over: Tensor | None) -> Tensor:
+        """Of x, normalised over itself or over another batch that goes the same way."""
         for layer, norm in zip(self.dense, self.dense_norms, strict=True):
-            x, fixed = layer(x), layer(fixed)
-            x, fixed = norm(x, fixed), norm(fixed)
-        x, fixed = self._as_images(x), self._as_images(fixed)
+            x, over = _normalised(layer, norm, x, over)
+        x, over = self._as_images(x), None if over is None else self._as_images(over)
         for layer, norm in zip(self.convolutions, self.norms, strict=True):
-            x, fixed = layer(x), layer(fixed)
-            x, fixed = norm(x, fixed), norm(fixed)
+            x, over = _normalised(layer, norm, x, over)
         return at_least_float32(self.logits(x))
 
     def _as_images(self, features: Tensor) -> Tensor:
@@ -174,6 +169,15 @@ class PairJudge(nn.Module):
         """Logits."""
         features = self.features(torch.cat([first, second], dim=2), normalised_layers(*self.features.stacks))
         return at_least_float32(self.logits(features))
+
+
+def _normalised(
+    layer: nn.Module, norm: nn.Module, x: Tensor, over: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    if over is None:
+        return norm(layer(x)), None
+    x, over = layer(x), layer(over)
+    return norm(x, over), norm(over)
 
 
 def _start_small(network: nn.Module, streams: Sequence[Stream], name: str) -> None:
