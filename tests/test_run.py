@@ -13,11 +13,13 @@ from training.tiny import TINY
 from unweave.data import from_arrays
 from unweave.data.supervision import hold_out
 from unweave.errors import UnweaveError
-from unweave.gallery import CONTENTS, SHOWN, draw_missing_pictures, draw_pictures, swap_sheet, traversals
+from unweave.gallery import draw_missing_pictures, draw_pictures
 from unweave.methods import AE, MLVAE, VAE, BetaVAE
+from unweave.pictures import labelled_sheet
 from unweave.run import CHUNK, Run, folder_name
 from unweave.spec import RunSpec
 from unweave.store import write_tensors
+from unweave.views import CONTENTS, SHOWN, swaps, traversals
 
 FACTORS = TINY.sample_factors(6, 0)
 IMAGES = TINY.observe(FACTORS)
@@ -209,7 +211,7 @@ def test_codes_without_a_prior_are_moved_over_the_range_that_images_have(
 def test_content_and_style_are_swapped(tmp_path: Path, asked: list[Any]) -> None:
     run = train(tmp_path, method=MLVAE(content=1))
     images = TINY.observe(TINY.factors_at(np.arange(60)))[:: 60 // (CONTENTS + SHOWN)]
-    sheet = swap_sheet(run, images)
+    sheet = labelled_sheet("swaps", swaps(run, images))
     codes = run.encode(images)
     assert len(asked) == CONTENTS
     for row, found in enumerate(asked):

@@ -107,7 +107,7 @@ def test_folders_of_others_are_refused(folder: RunFolder, tmp_path: Path) -> Non
     (tmp_path / "file").write_text("keep")
     with refused("has files that are not of a run"):
         RunFolder(tmp_path / "file").create(SPEC, ORIGIN)
-    with refused("cannot write .*file/run/spec.json: Not a directory. Mend that"):
+    with refused("cannot write .*file/run/spec.json: Not a directory. Fix this"):
         RunFolder(tmp_path / "file" / "run").create(SPEC, ORIGIN)
     assert (tmp_path / "file").read_text() == "keep"
 
@@ -236,7 +236,7 @@ def test_a_write_that_fails_leaves_what_was_there(
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(os if breaks == "fsync" else Path, breaks, fails)
-    with refused("cannot write .*record.json: Input/output error. Mend that and run the same command again"):
+    with refused("cannot write .*record.json: Input/output error. Fix this and run the same command again"):
         write_text(path, "other")
     assert json.loads(path.read_text()) == {"a": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["record.json"]

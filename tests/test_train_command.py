@@ -20,8 +20,9 @@ import unweave
 from unweave.errors import UnweaveError
 from unweave.methods import QLAE, VAE, BetaTCVAE, BetaVAE, FactorVAE, InfoVAE
 from unweave.run import folder_name
+from unweave.progress import losses
 from unweave.spec import RunSpec
-from unweave.train_command import Options, _mean_terms, _tensorboard, specs_of, train_app
+from unweave.train_command import Options, _tensorboard, specs_of, train_app
 from unweave.training.trainer import Report
 
 QUICK = ["--steps", "4", "--batch", "4", "--device", "cpu", "--no-scores"]
@@ -116,7 +117,7 @@ def test_a_signal_saves_says_how_to_go_on_and_ends_with_130(tmp_path: Path) -> N
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert re.fullmatch(
-        r"stopped by signal 2 after step \d+: run the same command again to go on\.\n", errors
+        r"stopped by signal 2 after step \d+: run the same command again to resume\.\n", errors
     )
     [folder] = (tmp_path / "runs").iterdir()
     [checkpoint] = folder.glob("checkpoint-*.safetensors")
@@ -148,6 +149,8 @@ def test_counts_and_choices_can_be_swept() -> None:
     assert [spec.method for spec in specs] == [QLAE(values_per_latent=5), QLAE(values_per_latent=10)]
     specs = specs_of(InfoVAE, {}, Options(sweep=["divergence=mmd, stein"]))
     assert [spec.method for spec in specs] == [InfoVAE(divergence="mmd"), InfoVAE(divergence="stein")]
+    specs = specs_of(InfoVAE, {}, Options(sweep=["lambda=1,10"]))  # written as the option is
+    assert [spec.method for spec in specs] == [InfoVAE(lambda_=1.0), InfoVAE(lambda_=10.0)]
 
 
 def test_sweeps_and_seeds_are_a_grid_without_repeats() -> None:
@@ -180,6 +183,7 @@ def test_sweeps_and_seeds_are_a_grid_without_repeats() -> None:
         (BetaVAE, {"sweep": ["beta=1,x"]}, "a sweep is a setting and its values"),
         (BetaVAE, {"sweep": ["beta=1,-2"]}, "beta of beta_vae must be a number >= 0; got -2.0."),
         (BetaVAE, {"sweep": ["beta=1", "beta=2"]}, "--sweep beta was given twice."),
+        (VAE, {"seeds": "0-9999999"}, 'the range of seeds "0-9999999" has more than 1,000,000 numbers.'),
         (
             FactorVAE,
             {"sweep": ["second-batch=1"]},
@@ -313,7 +317,6 @@ def test_losses_that_are_told() -> None:
     usual = {"reconstruction": 3.0, "kl": 1.0, "elbo": -4.0}
     others = {"generator": 2.0, "discriminator": 0.5, "information": 1.0, "code_error": 0.1}
     report = Report(1, 2, ("a", "b"), (usual, usual | {"kl": 2.0}), 0.0)
-    assert _mean_terms(report) == "reconstruction 3, kl 1.5"
-    assert (
-        _mean_terms(Report(1, 2, ("a",), (others,), 0.0)) == "generator 2, discriminator 0.5, information 1"
-    )
+    assert losses(report) == ["reconstruction 3", "kl 1.5"]
+    alone = Report(1, 2, ("a",), (others,), 0.0)
+    assert losses(alone) == ["generator 2", "discriminator 0.5", "information 1"]

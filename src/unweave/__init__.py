@@ -5,15 +5,22 @@ Importing it is cheap: the parts are imported when they are first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from unweave.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from unweave import data, impossibility, methods, metrics
-    from unweave.evaluation import Scores, evaluate
-    from unweave.run import Run, load, train
+    from unweave import data, gallery, impossibility, methods, metrics, report, selection, study
+    from unweave.errors import UnweaveError
+    from unweave.evaluation.evaluate import evaluate
+    from unweave.evaluation.scores import Scores
+    from unweave.gallery import draw
+    from unweave.run import Run, load
+    from unweave.selection.select import select
     from unweave.spec import RunSpec
     from unweave.streams import Stream
+    from unweave.train_run import train
+    from unweave.training.trainer import Stopped
 
 __version__ = "0.1.0"
 
@@ -21,38 +28,42 @@ __all__ = [
     "Run",
     "RunSpec",
     "Scores",
+    "Stopped",
     "Stream",
+    "UnweaveError",
     "__version__",
     "data",
+    "draw",
     "evaluate",
+    "gallery",
     "impossibility",
     "load",
     "methods",
     "metrics",
+    "report",
+    "select",
+    "selection",
+    "study",
     "train",
 ]
 
-# Public name -> the module that has it; a module's own name stands for the module.
-_WHERE = {
+# Public name -> the module that defines it. Any other name is looked up as a submodule.
+_DEFINED_IN = {
     "Run": "unweave.run",
     "RunSpec": "unweave.spec",
     "Scores": "unweave.evaluation",
+    "Stopped": "unweave.training.trainer",
     "Stream": "unweave.streams",
-    "data": "unweave.data",
+    "UnweaveError": "unweave.errors",
+    "draw": "unweave.gallery",
     "evaluate": "unweave.evaluation",
-    "impossibility": "unweave.impossibility",
     "load": "unweave.run",
-    "methods": "unweave.methods",
-    "metrics": "unweave.metrics",
-    "train": "unweave.run",
+    "select": "unweave.selection",
+    "train": "unweave.train_run",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'unweave' has no attribute {name!r}")
-    module = import_module(_WHERE[name])
-    return module if _WHERE[name] == f"unweave.{name}" else getattr(module, name)
+if not TYPE_CHECKING:  # type checkers report names that are not in the list above
+    __getattr__ = lazy_names(__name__, _DEFINED_IN)
 
 
 def __dir__() -> list[str]:

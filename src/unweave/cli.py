@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import Parameter
 
 from unweave import __version__
-from unweave.console import console, progress
+from unweave.command_app import PICTURE, TABLE, check_output, command_app, run_command_line
+from unweave.console import console, progress, say
 from unweave.data_command import data_app
 from unweave.errors import UnweaveError, did_you_mean
+from unweave.listing import Listing
 
-app = App(
-    name="unweave",
-    help="Learn, measure and compare disentangled representations.",
-    version=__version__,
-    help_format="plaintext",
-)
+app = command_app("unweave", "Learn, measure and compare disentangled representations.", __version__)
 app.command(data_app)
-methods = App(name="methods", help="Methods of learning a representation.")
+methods = command_app("methods", "Methods of learning a representation.")
 app.command(methods)
 
 
 @methods.command(name="list")
 def list_methods() -> None:
     """List all methods: what they are, and their settings with their defaults."""
-    from rich.table import Table
-
     from unweave.methods import METHODS, settings_of, summary
 
-    table = Table("name", "what it is", "settings", box=None)
+    table = Listing("name", "what it is", "settings", below="settings")
     for kind in METHODS:
         settings = ", ".join(f"{name} {value}" for name, value in settings_of(kind()).items())
         table.add_row(kind.name, summary(kind), settings or "none")
@@ -55,10 +49,12 @@ def evaluate_codes(
     repeats: int = 0,
     seed: int = 0,
     points: tuple[int, int] = (10_000, 5_000),
+    factors: Path | None = None,
     keep_codes: bool = False,
     json: Path | None = None,
     plot: Path | None = None,
     device: str = "auto",
+    data: str | None = None,
     data_root: Path | None = None,
 ) -> None:
     """Measure runs, or codes in a file: `unweave evaluate RUN`, `unweave evaluate codes.npz`.
@@ -68,7 +64,8 @@ def evaluate_codes(
     Parameters
     ----------
     subjects
-        Folders of runs, folders of such folders, or .npz files with codes (n, d) and factors (n, k).
+        Folders of runs, folders of such folders, or files of codes and factors: .npz with codes (n, d) and
+        factors (n, k), or .csv, .tsv and .parquet with columns z0, z1, ... and a column for each factor.
     metrics
         Names with commas between them, or quick, headline, study or all. See `unweave metrics list`.
     representation
@@ -79,6 +76,8 @@ def evaluate_codes(
         Seed of the points and of everything else that is random.
     points
         How many points to train and to test on.
+    factors
+        File of the factors (.npy, .csv, .tsv, .parquet) of a file that holds codes only.
     keep_codes
         Keep the codes of the whole grid in the run's folder.
     json
@@ -87,29 +86,24 @@ def evaluate_codes(
         Draw the factor-latent matrices into this file.
     device
         Where runs encode: auto, cpu, cuda or cuda:1.
+    data
+        Where your own data lies now, if it has moved since the run was trained.
     data_root
         Folder of the official files of data sets.
     """
-    from unweave.evaluate_command import evaluate_file, evaluate_folder, runs_and_files, show, write
+    from unweave.evaluate_command import Options, evaluate_subjects, write
     from unweave.evaluation.evaluate import Effort
     from unweave.metrics.table import metrics_named
 
     if not subjects:
         raise UnweaveError("name what to evaluate: the folder of a run, or a file codes.npz.")
     metrics_named(metrics)  # a wrong name is told before anything takes time
+    check_output(json)
+    check_output(plot, PICTURE)
     kinds = ("mean", "sampled") if representation == "both" else (representation,)
     effort = Effort(points, repeats, seed)
-    found = []
-    for path in runs_and_files(subjects):
-        with progress(f"evaluating {path.name}") as tell:
-            if path.is_dir():
-                records = evaluate_folder(path, metrics, kinds, effort, device, data_root, keep_codes, tell)
-            else:
-                records = evaluate_file(path, metrics, kinds, effort, tell)
-        show(path, records)
-        if path.is_dir():
-            print(f"-> {path / 'scores.json'}")
-        found += records
+    options = Options(metrics, kinds, effort, device, data, data_root, keep_codes, factors)
+    found, skipped = evaluate_subjects(subjects, options)
     if json is not None:
         write(found, json)
         print(f"-> {json}")
@@ -118,6 +112,9 @@ def evaluate_codes(
             target = plot if len(found) == 1 else plot.with_stem(f"{plot.stem}-{i}")
             record.plot(target)
             print(f"-> {target}")
+    if skipped:
+        print(f"unweave: skipped {len(skipped)}: {', '.join(map(str, skipped))}", file=sys.stderr)
+        sys.exit(1)
 
 
 @app.command(help_flags=[])
@@ -179,6 +176,7 @@ def impossibility(
     from unweave.metrics.table import metrics_named
 
     metrics_named(metrics)  # a wrong name is told before anything takes time
+    check_output(output, PICTURE)
     with progress(f"entangling {subject}") as tell:
         found = subject_named(subject, representation, Effort(points, seed=seed), device, data_root, tell)
         comparison = compare(
@@ -272,7 +270,7 @@ def select(
     images
         How many images to compare the runs on.
     data
-        The data set, where the study has several.
+        The data set, where the study has several; or where your own data lies now, if it has moved.
     output
         Table of the scores (.parquet or .csv). Default: selection.parquet in the study's folder.
     device
@@ -286,6 +284,7 @@ def select(
     if top < 1:
         raise UnweaveError(f"--top is how many runs to show, 1 or more; got {top}.")
     judges = metrics_asked(metrics)
+    check_output(output, TABLE)
     with progress("selecting") as tell:
         found = selected(study, by, within, images, data, device, data_root, tell)
     show_selection(found, by, top)
@@ -293,7 +292,7 @@ def select(
     show_judgement(found, by, judges)
     print(f"-> {table}")
     if (study / "results.parquet").is_file():
-        print(f"in the report: unweave report {study} {table}")
+        say(f"in the report: unweave report {study} {table}")
 
 
 @app.command
@@ -305,6 +304,7 @@ def explore(
     open_page: Annotated[bool, Parameter(name="--open")] = True,
     export: Path | None = None,
     device: str = "cpu",
+    data: str | None = None,
     data_root: Path | None = None,
 ) -> None:
     """Look at a run or a study in a browser: move its latents, change true factors, compare runs.
@@ -323,13 +323,16 @@ def explore(
         Write the run's page into this one file instead, which needs no server.
     device
         Where the run decodes: auto, cpu, cuda or cuda:1.
+    data
+        Where your own data lies now, if it has moved since the run was trained.
     data_root
         Folder of the official files of data sets.
     """
     from unweave.explore.subject import subject_at
     from unweave.explore_command import serve, write_page
 
-    found = subject_at(subject, device, data_root)
+    check_output(export, (".html",))
+    found = subject_at(subject, device, data_root, data)
     if export is not None:
         write_page(found, export)
         print(f"-> {export}")
@@ -346,24 +349,14 @@ def cite(*names: str) -> None:
     names
         Data sets and methods, as in `unweave data list` and `unweave methods list`.
     """
+    if not names:
+        raise UnweaveError("name what to cite: data sets and methods, as in unweave cite dsprites beta_vae.")
     print("\n\n".join(dict.fromkeys(_citation(name) for name in names)))
 
 
 def main() -> None:
     """Run the command line: user errors are one sentence and exit status 2, never a traceback."""
-    try:
-        app(exit_on_error=False, print_error=False)
-    except (UnweaveError, CycloptsError) as error:
-        sys.exit(_refuse(str(error)))
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except BrokenPipeError:  # the reader of our output, such as `head`, has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _refuse(message: str) -> int:
-    print(f"unweave: {message}", file=sys.stderr)
-    return 2
+    run_command_line(app, sys.argv[1:])
 
 
 def _citation(name: str) -> str:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from unweave.console import Report, console, progress
+from unweave.listing import Listing
 
 if TYPE_CHECKING:
+    from unweave.data.collection import Collection
     from unweave.data.grid import GroundTruth
 
 data_app = App(name="data", help="Ground truths: list them, look at them, fetch their files.")
@@ -31,13 +33,11 @@ class Files:
 @data_app.command(name="list")
 def list_data(*, files: Files | None = None) -> None:
     """List all data sets: what they hold, whether they need a file, and whether it is here."""
-    from rich.table import Table
-
     from unweave.data.catalogue import CATALOGUE
     from unweave.places import data_root
 
     root = data_root((files or Files()).data_root)
-    table = Table("name", "images", "channels", "factors", "needs a file?", "is it here?", box=None)
+    table = Listing("name", "images", "channels", "factors", "needs a file?", "is it here?", below="factors")
     for entry in CATALOGUE:
         factors = ", ".join(f"{factor.name} {factor.size}" for factor in entry.factors)
         here = "yes" if entry.is_here(root) else f"no: unweave data fetch {entry.name}"
@@ -53,6 +53,7 @@ def show(
     *,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     seed: int = 0,
+    table: Path | None = None,
     files: Files | None = None,
 ) -> None:
     """Draw a sheet of a data set: a row of images for each factor, and some at random.
@@ -60,20 +61,24 @@ def show(
     Parameters
     ----------
     name
-        The data set, as in `unweave data list`.
+        The data set, as in `unweave data list`; or your own: a folder of pictures, an .npz or .npy file, or a
+        table of pictures.
     output
         The picture's file. Default: NAME.png in this folder.
     seed
         Seed of what is drawn at random.
+    table
+        For a folder: the table of factors (.csv, .tsv, .parquet, .jsonl). Default: factors.csv in the folder.
     """
-    from unweave.pictures import data_sheet, save
+    from unweave.data.grid import GroundTruth
+    from unweave.pictures import collection_sheet, data_sheet, save
 
-    path = output or Path(f"{name}.png")
-    files = files or Files()
     with progress(f"preparing {name}") as tell:
-        ground_truth = _load(name, files, tell)
-    save(data_sheet(ground_truth, seed), path)
-    print(f"{name} ({ground_truth.source})\n-> {path}")
+        data = _open(name, files or Files(), tell, table)
+    path = output or Path(f"{data.name}.png")
+    sheet = data_sheet(data, seed) if isinstance(data, GroundTruth) else collection_sheet(data, seed)
+    save(sheet, path)
+    print(f"{data.name} ({data.source})\n-> {path}")
 
 
 @data_app.command
@@ -120,29 +125,31 @@ def render(name: str, *, files: Files | None = None) -> None:
 
 @data_app.command
 def inspect(name: str, *, table: Path | None = None, files: Files | None = None) -> None:
-    """Say what can be done with a data set, or with a folder of your own images.
+    """Say what can be done with a data set, or with your own images.
 
     Parameters
     ----------
     name
-        The data set, as in `unweave data list`, or a folder of images.
+        The data set, as in `unweave data list`; or your own: a folder of pictures, an .npz or .npy file, or a
+        table of pictures.
     table
-        For a folder: the table of factors (.csv, .tsv, .parquet). Default: factors.csv in the folder.
+        For a folder: the table of factors (.csv, .tsv, .parquet, .jsonl). Default: factors.csv in the folder.
     """
-    from rich.table import Table
-
-    from unweave.data import abilities, from_folder
+    from unweave.data import abilities
 
     with progress(f"reading {name}") as tell:
-        if Path(name).is_dir():
-            found = from_folder(name, table, progress=tell)
-        else:
-            found = _load(name, files or Files(), tell)
-    sheet = Table("what", "possible?", "why", box=None)
+        found = _open(name, files or Files(), tell, table)
+    sheet = Listing("what", "possible?", "why", below="why")
     for what, possible, why in abilities(found):
         sheet.add_row(what, "yes" if possible else "no", why)
     print(f"{found.name}: {len(found):,} x {found.shape} ({found.source})")
     console().print(sheet)
+
+
+def _open(name: str, files: Files, tell: Report, table: Path | None) -> GroundTruth | Collection:
+    from unweave.data.opening import open_data
+
+    return open_data(name, files.data_root, table=table, check=files.check, progress=tell)
 
 
 def _load(name: str, files: Files, tell: Report) -> GroundTruth:

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unweave.console import console
-from unweave.data import CATALOGUE
+from unweave.data import CATALOGUE, GroundTruth
+from unweave.data.opening import is_place, open_data
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.evaluation.evaluate import Effort, source_of
+from unweave.listing import Listing
 from unweave.streams import Stream
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ def subject_named(
         from unweave.run import load
 
         return codes_of_run(load(folder, device, data_root), representation, effort, tell)
+    if is_place(name):
+        return factors_of_own_data(name, effort)
     names = [entry.name for entry in CATALOGUE]
     if name not in names:
         raise UnweaveError(
@@ -70,13 +74,24 @@ def factors_of_data(name: str, effort: Effort) -> Subject:
     return Subject(f"the factors of {name} as codes", factors, factors, names, names)
 
 
+def factors_of_own_data(path: str, effort: Effort) -> Subject:
+    """Uniformly drawn factors of one's own data, if it is a full grid."""
+    data = open_data(path)
+    if not isinstance(data, GroundTruth):
+        raise UnweaveError(
+            f"{data.name} is not a full grid of factors, so its factors cannot be drawn as codes. Name the "
+            "folder of a run that was trained on it."
+        )
+    factors = data.sample_factors(sum(effort.points), effort.seed)
+    names = tuple(factor.name for factor in data.factors)
+    return Subject(f"the factors of {data.name} as codes", factors, factors, names, names)
+
+
 def show(title: str, comparison: Comparison) -> None:
     """Print what is measured before and after, and what it means."""
-    from rich.table import Table
-
     screen = console()
     screen.print(f"[bold]{title}[/bold], {len(comparison.before):,} points", highlight=False)
-    table = Table("quantity", "needs labels?", "before", "after", box=None)
+    table = Listing("quantity", "needs labels?", "before", "after")
     for quantity, labels, before, after in comparison.table().itertuples(index=False, name=None):
         table.add_row(quantity, "yes" if labels else "no", f"{before:.4f}", f"{after:.4f}")
     screen.print(table)

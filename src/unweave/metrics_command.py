@@ -10,7 +10,9 @@ import sys
 
 from cyclopts import App
 
+from unweave.command_app import command_app
 from unweave.console import console
+from unweave.listing import Listing
 from unweave.metrics.examples import MEANING, TEST, TRAIN, stored_scores
 from unweave.metrics.metric import Change, Metric
 from unweave.metrics.table import METRICS, metric_named
@@ -36,7 +38,7 @@ CHANGES: dict[Change, str] = {
 
 def metrics_app() -> App:
     """The commands about metrics."""
-    app = App(name="unweave metrics", help="Metrics: list them, and explain one.", help_format="plaintext")
+    app = command_app("unweave metrics", "Metrics: list them, and explain one.")
     app.command(list_metrics, name="list")
     app.command(explain)
     return app
@@ -45,9 +47,8 @@ def metrics_app() -> App:
 def list_metrics() -> None:
     """List all metrics: range, direction, what they need, and the protocol, which names the estimator."""
     from rich.markup import escape
-    from rich.table import Table
 
-    table = Table("name", "range", "better", "needs", "protocol", box=None)
+    table = Listing("name", "range", "better", "needs", "protocol", below="protocol")
     for metric in METRICS:
         table.add_row(metric.name, range_of(metric), better(metric), metric.needs, escape(metric.protocol()))
     console().print(table)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from unweave.data.grid import Factors, GroundTruth, Images
+from unweave.data.collection import Collection, Continuous
+from unweave.data.grid import Factor, Factors, GroundTruth, Images
 from unweave.errors import UnweaveError
 from unweave.streams import Stream
 
@@ -40,6 +41,24 @@ def data_sheet(ground_truth: GroundTruth, seed: int | Stream = 0, random_rows: i
     images = [ground_truth.observe(f, stream.child("row", r)) for r, (_, f) in enumerate(rows)]
     title = f"{ground_truth.name}: {len(ground_truth):,} combinations of factors"
     return _lay_out(title, [label for label, _ in rows], images)
+
+
+def collection_sheet(collection: Collection, seed: int | Stream = 0, random_rows: int = 4) -> Image.Image:
+    """One row a factor, of images in the order of its values, and below them images drawn at random."""
+    rows: list[tuple[str, NDArray[np.int64]]] = []
+    for j, factor in enumerate(collection.factors):
+        known = np.flatnonzero(~np.isnan(collection.values[:, j]))
+        ordered = known[np.argsort(collection.values[known, j], kind="stable")]
+        kind = "measured" if isinstance(factor, Continuous) else f"{factor.size} values, {factor.kind}"
+        if isinstance(factor, Factor):  # one image of each value
+            ordered = ordered[np.unique(collection.values[ordered, j], return_index=True)[1]]
+        places = np.unique(np.linspace(0, len(ordered) - 1, min(COLUMNS, len(ordered))).round().astype(int))
+        rows.append((f"{factor.name}\n{kind}", ordered[places]))
+    stream = Stream.of(seed).child("sheet")
+    drawn = np.split(collection.sample_index(COLUMNS * random_rows, stream), random_rows)
+    rows += [("" if i else "at random", part) for i, part in enumerate(drawn)]
+    title = f"{collection.name}: {len(collection):,} images"
+    return labelled_sheet(title, [(label, collection.images_at(index)) for label, index in rows])
 
 
 def labelled_sheet(title: str, rows: Sequence[tuple[str, Images]]) -> Image.Image:

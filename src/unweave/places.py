@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from unweave.errors import UnweaveError
+
 
 def cache_folder() -> Path:
     """Folder for what can be made again: $UNWEAVE_CACHE, or unweave in the user's cache folder."""
@@ -17,3 +19,10 @@ def data_root(root: str | Path | None = None) -> Path:
     """Folder of downloaded data sets: the one given, $UNWEAVE_DATA, or data in the cache folder."""
     given = root or os.environ.get("UNWEAVE_DATA")
     return Path(given).expanduser() if given else cache_folder() / "data"
+
+
+def as_path(given: object, what: str) -> Path:
+    """A path that a user gave as text or as an object that has one; `~` is the home folder."""
+    if isinstance(given, str | os.PathLike):
+        return Path(given).expanduser()
+    raise UnweaveError(f"{what} must be named by its path; got {given!r}.")

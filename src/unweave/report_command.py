@@ -8,72 +8,12 @@ from pathlib import Path
 import pandas as pd
 
 from unweave.console import console
-from unweave.errors import UnweaveError
+from unweave.listing import Listing
 from unweave.report.agreement import agreement, agreement_sentence
 from unweave.report.names import DATA, label, setting_label
-from unweave.report.page import PUBLISHED, Progress, write_report
-from unweave.report.published import published
-from unweave.results import COLUMNS, METHOD_ORDER, Results, combine, from_columns, read_frame, read_table
-
-TABLE, SELECTION = "results.parquet", "selection.parquet"  # of a study, and of unweave select
-RECONSTRUCTIONS, SWAPS = "pictures/reconstructions.png", "pictures/swaps.png"
-MOST_SHEETS = 12
-
-
-def read_results(
-    subjects: Sequence[Path], published_folder: Path | None = None, mapping: Path | None = None
-) -> Results:
-    """Studies, with what was chosen in them, tables of results and tables of other tools as one table."""
-    if not subjects and published_folder is None:
-        raise UnweaveError(
-            "name what to report on: the folder of a study, a table of results (.parquet, .csv), or "
-            "--published FOLDER."
-        )
-    chosen = [path / SELECTION for path in subjects if (path / SELECTION).is_file()]
-    found = [_read(path, mapping) for path in (*subjects, *chosen)]
-    if published_folder is not None:
-        found.append(published(published_folder))
-    return combine(*found) if len(found) > 1 else found[0]
-
-
-def _read(path: Path, mapping: Path | None) -> Results:
-    if path.is_dir():
-        if not (path / TABLE).is_file():
-            raise UnweaveError(
-                f"{path} has no {TABLE}, so it is not the folder of a study whose results are collected. Run "
-                f"unweave study collect {path} first."
-            )
-        path = path / TABLE
-    if mapping is None or set(COLUMNS) <= set(read_frame(path).columns):
-        return read_table(path)
-    return from_columns(path, mapping)
-
-
-def pictures_of_runs(folders: Sequence[Path], results: Results, picture: str) -> list[tuple[str, Path]]:
-    """Pictures of that name in the run folders of studies, at most 12.
-
-    One a data set and method, of the first of its runs. A run folder ends in the id of its run.
-    """
-    pictures = {
-        path.parents[1].name.rpartition("-")[2]: path
-        for folder in folders
-        if folder.is_dir()
-        for path in sorted(folder.rglob(picture))
-    }
-    if not pictures:
-        return []
-    runs = results.table.drop_duplicates(["source", "run"]).astype(dict.fromkeys(COLUMNS[:5], str))
-    runs = runs[runs["run"].isin(pictures)].sort_values(["strength", "seed", "run"])
-    firsts = runs.drop_duplicates(["data", "method"])
-    order = [*METHOD_ORDER, *sorted(set(firsts["method"]) - set(METHOD_ORDER))]
-    records = sorted(firsts.to_dict("records"), key=lambda run: (order.index(run["method"]), run["data"]))
-    return [
-        (
-            f"{label(run['data'], DATA)}: {setting_label(run['method'], run['strength'], run['setting'])}",
-            pictures[run["run"]],
-        )
-        for run in records[:MOST_SHEETS]
-    ]
+from unweave.report.page import PUBLISHED, Progress
+from unweave.report.writing import make_report as write_report_on
+from unweave.results import Results
 
 
 def make_report(
@@ -86,25 +26,22 @@ def make_report(
     scores: Sequence[str] | None,
     progress: Progress | None,
 ) -> Path:
-    """Read the results, write the report, and print whether own runs agree with published ones."""
-    results = read_results(subjects, published_folder, mapping)
-    page = write_report(
-        results,
-        output,
+    """Write the report, and print whether own runs agree with published ones."""
+    made = write_report_on(
+        *subjects,
+        out=output,
+        published=published_folder,
+        mapping=mapping,
         representation=representation,
         scores=scores,
-        sheets=pictures_of_runs(subjects, results, RECONSTRUCTIONS),
-        swaps=pictures_of_runs(subjects, results, SWAPS),
-        progress=progress,
+        tell=progress,
     )
-    show_agreement(results)
-    return page
+    show_agreement(made.results)
+    return made.page
 
 
 def show_agreement(results: Results) -> None:
     """Print one line for each setting that own and published runs share."""
-    from rich.table import Table
-
     is_published = results.table["source"] == PUBLISHED
     if is_published.all() or not is_published.any():
         return
@@ -113,7 +50,8 @@ def show_agreement(results: Results) -> None:
     if table.empty:
         screen.print("Own and published runs share no setting and score under the same protocol.")
         return
-    lines = Table("data", "setting", "own seeds", "agree", "do not agree (own, published)", box=None)
+    differences = "do not agree (own, published)"
+    lines = Listing("data", "setting", "own seeds", "agree", differences, below=differences)
     for key, group in table.groupby(["data", "method", "setting", "strength"], sort=False):
         data, method, setting, strength = map(str, key)
         name = setting_label(method, float(strength), setting)

@@ -95,7 +95,7 @@ def check_table(frame: pd.DataFrame) -> Results:
     if absent:
         raise UnweaveError(
             f"a table of results has the columns {', '.join(COLUMNS)}; this one lacks {', '.join(absent)}. "
-            f"Tables of another form are read with from_columns and a mapping."
+            f"Tables of another form need a mapping: --mapping FILE, or from_columns in Python."
         )
     table = pd.DataFrame({name: _typed(frame[name]) for name in COLUMNS})
     finite = np.isfinite(table["value"].to_numpy())

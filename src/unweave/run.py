@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,26 +13,43 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unweave.data import CATALOGUE
-from unweave.data import load as load_data
-from unweave.errors import UnweaveError, did_you_mean
-from unweave.methods.method import Blueprint, Method
+from unweave.data.grid import Images
+from unweave.data.opening import check_recorded, reopen
+from unweave.errors import UnweaveError
+from unweave.figures import loss_figure, sheet_figure
+from unweave.methods.method import Blueprint
 from unweave.nn.gaussian import Gaussian
 from unweave.nn.likelihood import reconstruction_loss
+from unweave.pictures import to_bytes
+from unweave.run_summary import summary_html
 from unweave.spec import RunSpec
 from unweave.store import RunFolder
 from unweave.streams import Stream
 from unweave.training.batches import Data
-from unweave.training.trainer import Plan, Tell, default_precision, pick_device, train_runs
+from unweave.training.trainer import pick_device
+from unweave.views import (
+    CONTENTS,
+    ROWS,
+    SHOWN,
+    example_images,
+    reconstructions,
+    swap_title,
+    swaps,
+    title,
+    traversal_title,
+    traversals,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 # What comes in as NumPy goes out as NumPy, what comes in as torch goes out as torch.
 Array = TypeVar("Array", NDArray[Any], Tensor)
 
 # Images at a time: on a CPU what a layer gives should stay in the cache, on a GPU calls should be few.
 CHUNK = {"cpu": 128, "cuda": 4096}
+SAMPLES = 8  # images that a notebook shows of a run without pictures
 
 
 class Run:
@@ -41,14 +58,15 @@ class Run:
     Images are (n, c, h, w), uint8 or numbers in [0, 1]; codes are (n, d). All functions take and give NumPy
     arrays or torch tensors, whichever comes in.
 
-    `data` is what it was trained on, where that is at hand; if not, it is opened by its name when asked for.
+    `data` is what it was trained on, or the path where that lies now. Without it, the data set is opened
+    by its name, or where it lay, when asked for.
     """
 
     def __init__(
         self,
         folder: RunFolder,
         device: str | torch.device = "cpu",
-        data: Data | None = None,
+        data: Data | str | Path | None = None,
         data_root: str | Path | None = None,
     ) -> None:
         self.folder, self.spec, self._data, self._data_root = folder, folder.spec, data, data_root
@@ -79,6 +97,11 @@ class Run:
             f"{self.result['outcome']})"
         )
 
+    def _repr_html_(self) -> str:
+        shows_samples = self.spec.method.stochastic and self.result["outcome"] == "finished"
+        samples = to_bytes(self.sample(SAMPLES)) if shows_samples else None
+        return summary_html(self.folder, self.result, samples)
+
     @property
     def path(self) -> Path:
         """Its folder."""
@@ -99,22 +122,9 @@ class Run:
     @cached_property
     def data(self) -> Data:
         """The data set it was trained on."""
-        if self._data is not None:
-            return self._data
-        name, origin = self.spec.data, self.folder.origin
-        source, drawn = origin["data_source"], origin["data_drawn"]
-        if name not in [entry.name for entry in CATALOGUE]:
-            raise UnweaveError(
-                f'the run was trained on data that was given as an object, "{name}" ({source}), which cannot '
-                "be opened by its name. Make the object again and use that."
-            )
-        found = load_data(name, self._data_root)
-        if (found.source, found.drawn) != (source, drawn):
-            raise UnweaveError(
-                f"the run was trained on another {name} ({source}; drawn {drawn}) than the one that is here "
-                f"({found.source}; drawn {found.drawn}). Make that one again and use it."
-            )
-        return found
+        if self._data is None or isinstance(self._data, str | Path):
+            return reopen(self.spec.data, self.folder.origin, self._data_root, self._data)
+        return self._data
 
     def posterior(self, images: Array) -> Gaussian:
         """q(z|x) of each image; mean and log_var are (n, d) tensors."""
@@ -149,8 +159,54 @@ class Run:
 
     def sample(self, n: int, seed: int | Stream = 0) -> NDArray[np.float32]:
         """Images of n codes drawn from the prior."""
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+            raise UnweaveError(f"sample(n) draws n images, a whole number >= 0; got {n!r}.")
         codes = Stream.of(seed).child("prior").normal(n, self.spec.latents)
         return self.decode(codes.astype(np.float32))
+
+    def traversals(
+        self,
+        images: NDArray[Any] | Tensor | None = None,
+        *,
+        dimensions: int | Sequence[int] | None = None,
+        columns: int = SHOWN,
+    ) -> Figure:
+        """What each dimension of the code does, as a figure: one row a dimension, the most used first.
+
+        All rows start from the first of `images`; the others only say how much each dimension is used.
+        Default: images of the data set. `dimensions` is how many rows to show, or which dimensions.
+        """
+        rows = traversals(self, self._examples(images), columns, dimensions)
+        return sheet_figure(traversal_title(self), rows)
+
+    def reconstructions(
+        self, images: NDArray[Any] | Tensor | None = None, *, columns: int = SHOWN, rows: int = ROWS
+    ) -> Figure:
+        """Images, by default of the data set, above their reconstructions, as a figure."""
+        return sheet_figure(title(self), reconstructions(self, self._examples(images), columns, rows))
+
+    def swaps(
+        self, images: NDArray[Any] | Tensor | None = None, *, rows: int = CONTENTS, columns: int = SHOWN
+    ) -> Figure:
+        """Content of some images with the style of others, as a figure; for methods that split their code.
+
+        The first `rows` images give the content of each row, the next `columns - 1` the style of each column.
+        """
+        found = swaps(self, self._examples(images), rows, columns)
+        return sheet_figure(swap_title(self), found)
+
+    def plot_losses(self, terms: str | Sequence[str] | None = None) -> Figure:
+        """The logged losses over the steps, as a figure with one panel each; by default all of them."""
+        return loss_figure(self.log, terms, f"{title(self)}, seed {self.spec.seed}")
+
+    def _examples(self, images: NDArray[Any] | Tensor | None) -> Images:
+        """The images to show as uint8; those of the data set if none are given."""
+        if images is None:
+            return example_images(self)
+        checked = to_bytes(self._images(images).cpu().numpy())
+        if not len(checked):
+            raise UnweaveError("there is nothing to show: images has no rows.")
+        return checked
 
     def _logits(self, codes: Array) -> Tensor:
         given = _tensor(codes, "codes").to(self.device, torch.float32)
@@ -159,7 +215,7 @@ class Run:
         method, parts = self.spec.method, given.split(self._chunk)
         return torch.cat([method.decode(self.networks, part[None])[0] for part in parts])
 
-    def _images(self, images: Array) -> Tensor:
+    def _images(self, images: NDArray[Any] | Tensor) -> Tensor:
         given = _tensor(images, "images").to(self.device)
         if given.ndim != 4 or tuple(given.shape[1:]) != self.shape:
             raise UnweaveError(
@@ -176,9 +232,21 @@ class Run:
         return scaled
 
 
-def load(path: str | Path, device: str | torch.device = "cpu", data_root: str | Path | None = None) -> Run:
-    """Open the folder of a finished run; `data_root` is the folder of the official files of data sets."""
-    return Run(RunFolder(Path(path).expanduser()), device, data_root=data_root)
+def load(
+    path: str | Path,
+    device: str | torch.device = "cpu",
+    data_root: str | Path | None = None,
+    data: Data | str | Path | None = None,
+) -> Run:
+    """Open the folder of a finished run.
+
+    Your own data is opened where it lay when the run was trained. If it has moved, `data` is its new path,
+    or the data as an object. `data_root` is the folder of the official files of data sets.
+    """
+    folder = RunFolder(Path(path).expanduser())
+    if data is not None and not isinstance(data, str | Path):
+        check_recorded(data, folder.spec.data, folder.origin)
+    return Run(folder, device, data, data_root)
 
 
 def _tensor(given: NDArray[Any] | Tensor, what: str) -> Tensor:
@@ -210,33 +278,3 @@ def folder_name(spec: RunSpec) -> str:
     """A name that people can read, and that no other run has."""
     data = re.sub(r"[^\w.-]+", "-", spec.data)
     return f"{spec.method.name}-{data}-seed{spec.seed}-{spec.id}"
-
-
-def train(
-    method: Method,
-    data: str | Data = "dsprites",
-    *,
-    out: str | Path = "runs",
-    device: str = "auto",
-    tell: Tell | None = None,
-    **settings: Any,
-) -> Run:
-    """Train one model, or open it if it has been trained before; returns the run.
-
-    `settings` are the fields of RunSpec: seed, steps, batch, latents, architecture, ... `data` is the name
-    of a data set, or a ground truth or collection of your own. The run's folder is made in `out`. If
-    training is stopped, the same call goes on with it. The precision is bf16 on a GPU and
-    float32 on a CPU, if none is given.
-
-    >>> import unweave
-    >>> run = unweave.train(unweave.methods.BetaVAE(beta=4), data="dsprites", steps=1000)  # doctest: +SKIP
-    """
-    source = load_data(data) if isinstance(data, str) else data
-    known = [f.name for f in fields(RunSpec)]
-    for name in settings:
-        if name not in known:
-            raise UnweaveError(f'a run has no setting "{name}". {did_you_mean(name, known)}')
-    settings.setdefault("precision", default_precision(device, method))
-    spec = RunSpec(method=method, data=source.name, **settings)
-    [folder] = train_runs([spec], source, [Path(out).expanduser() / folder_name(spec)], Plan(device), tell)
-    return Run(folder, data=source)

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from unweave.console import console
+from unweave.console import console, resume_line
 from unweave.errors import UnweaveError, did_you_mean
+from unweave.listing import Listing
 from unweave.methods import settings_of
 from unweave.metrics.table import METRICS, metric_named
 from unweave.report.chosen import ALL, SEEDS, SETTINGS, choice_table
 from unweave.report.names import measured, metric_scores, score_label
 from unweave.report.published import STUDY_SCORES
 from unweave.report.tables import correlation_table
-from unweave.results import COLUMNS, check_table, combine, read_table, setting_text, wide
+from unweave.results import COLUMNS, check_table, combine, setting_text, wide
 from unweave.selection import Candidate, Selection, select
-from unweave.selection.select import CHOOSERS, TABLE_FILE
+from unweave.selection.select import CHOOSERS, choosers_named
 from unweave.spec import RunSpec
-from unweave.study.table import write_table
 
 if TYPE_CHECKING:
     from unweave.evaluation.sources import Tell
@@ -35,11 +35,6 @@ EXPLAINED = (
     "mean over seeds. random seed: for a choice among the runs of each setting, mean over settings."
 )
 _SUPERVISED = tuple(m.name for m in METRICS if m.needs not in ("unsupervised", "likelihood"))
-
-
-def choosers_named(by: str) -> tuple[str, ...]:
-    """What `--by` stands for."""
-    return tuple(CHOOSERS) if by == "both" else (by,)
 
 
 def metrics_asked(text: str | None) -> list[str] | None:
@@ -68,12 +63,12 @@ def selected(
     data_root: Path | None,
     tell: Tell | None,
 ) -> Selection:
-    """The scores of the runs; what a stop from the keyboard means is said."""
+    """The scores of the runs; on Ctrl-C, print how to resume."""
     options = {"within": within, "images": images, "data": data, "device": device, "data_root": data_root}
     try:
         return select(study, by=choosers_named(by), tell=tell, **options)  # type: ignore[arg-type]
-    except KeyboardInterrupt:
-        print("stopped: run the same command again to go on.", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        sys.stderr.write(resume_line(stop))
         sys.exit(130)
 
 
@@ -87,13 +82,12 @@ def show(found: Selection, by: str, top: int) -> None:
 
 def _show_ranking(found: Selection, chooser: str, top: int) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
     first, *others = CHOOSERS[chooser]
     ranking = found.ranking(first)
     values = {score: dict(found.ranking(score)) for score in others}
     varied = _varied_fields(found.candidates.runs)
-    table = Table("rank", "run", "method", "setting", "seed", first, *others, box=None)
+    table = Listing("rank", "run", "method", "setting", "seed", first, *others, below="setting")
     for run, value in ranking[:top]:
         rank = 1 + sum(other > value for _, other in ranking)
         numbers = [value, *(values[score][run] for score in others)]
@@ -136,15 +130,13 @@ def show_judgement(found: Selection, by: str, metrics: Sequence[str] | None) -> 
     if runs is None or not scores:
         print("There are no supervised scores of the runs to judge the choice by; see unweave evaluate.")
         return
-    from rich.table import Table
-
     choosers = [score for chooser in choosers_named(by) for score in CHOOSERS[chooser]]
     rows = choice_table(runs, choosers, scores).to_dict("records")
     choices = {(row["chooser"], row["score"], row["among"]): row for row in rows}
     rows = correlation_table(runs, choosers, scores).to_dict("records")
     correlations = {(row["first"], row["second"]): row for row in rows}
     heads = ("percentile", "beats random run", "random setting", "random seed", "Spearman")
-    table = Table("chosen by", "metric", *heads, box=None)
+    table = Listing("chosen by", "metric", *heads)
     for chooser, score in product(choosers, scores):
         if overall := choices.get((chooser, score, ALL)):
             pools = [choices.get((chooser, score, among)) for among in (ALL, SETTINGS, SEEDS)]
@@ -188,20 +180,5 @@ def supervised_scores(runs: pd.DataFrame, asked: Sequence[str] | None) -> list[s
 
 
 def write(found: Selection, output: Path | None) -> Path:
-    """Write the table of the scores, beside those of other data sets and by other choosers that are there."""
-    path = output or found.candidates.path / TABLE_FILE
-    table = check_table(found.table)
-    if path.exists():
-        try:
-            before = read_table(path).table
-        except UnweaveError as error:
-            raise UnweaveError(
-                f"{path} holds no scores of a selection: {error} Choose another file."
-            ) from error
-        fresh = set(zip(table.table["data"], table.table["score"], strict=True))
-        pairs = zip(before["data"], before["score"], strict=True)
-        rest = before[[pair not in fresh for pair in pairs]]
-        if len(rest):
-            table = combine(check_table(rest), table)
-    write_table(table.table, path)
-    return path
+    """Write the table of the scores."""
+    return found.save(output)

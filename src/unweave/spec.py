@@ -14,7 +14,7 @@ import numpy as np
 from torch import Tensor
 
 from unweave.errors import UnweaveError, did_you_mean
-from unweave.methods import method_named, settings_of
+from unweave.methods import METHODS, method_named, settings_of
 from unweave.methods.method import Method
 from unweave.nn.likelihood import LIKELIHOODS, Likelihood
 from unweave.nn.networks import ARCHITECTURES, Architecture
@@ -123,6 +123,11 @@ def _check_method(method: object) -> None:
     if not isinstance(method, Method):
         raise UnweaveError(
             f"method must be a method with its settings, such as BetaVAE(beta=4); got {method!r}."
+        )
+    if type(method) not in METHODS:
+        raise UnweaveError(
+            f"{type(method).__name__} is not one of the methods of this unweave, so its runs could not be "
+            "opened again. Add it to METHODS in unweave/methods/__init__.py of a development installation."
         )
     for name, value in settings_of(method).items():
         if isinstance(value, Tensor):

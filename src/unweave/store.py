@@ -5,6 +5,7 @@ log.jsonl             one line of losses every so many steps
 checkpoint-N.safetensors  weights and moments after N steps, while it trains
 weights.safetensors   the trained weights
 result.json           how it ended: finished or diverged, steps, seconds, last losses
+train.lock            which process trains it, while it trains
 pictures/             reconstructions, traversals
 card.md               the same for people
 """
@@ -16,17 +17,19 @@ import json
 import os
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import safetensors.torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from unweave.card import model_card
 from unweave.errors import DiskFullError, UnweaveError
+from unweave.locks import claim
 from unweave.spec import RunSpec
 
 CHECKPOINT = re.compile(r"checkpoint-(0|[1-9]\d*)\.safetensors")
@@ -38,6 +41,16 @@ NEEDED = {
 }
 # What tells one data set from another of the same name.
 DATA = ("image_shape", "data_source", "data_drawn")
+
+
+class CheckpointOrigin(NamedTuple):
+    """The runs that a checkpoint was written with, by id, and the step of the checkpoint before it."""
+
+    population: tuple[str, ...] = ()
+    previous: int = 0
+
+
+UNKNOWN_ORIGIN = CheckpointOrigin()
 
 
 @dataclass(frozen=True)
@@ -65,26 +78,65 @@ class RunFolder:
         whole = all((self.path / name).exists() for name in ("result.json", "weights.safetensors"))
         return self._record("result.json") if whole else None
 
-    def create(self, spec: RunSpec, origin: Mapping[str, Any]) -> None:
-        """Make the folder, or see that what is there is of the same run."""
+    @property
+    def ended(self) -> bool:
+        """Whether the run has ended, also where its weights are lost."""
+        return (self.path / "result.json").exists()
+
+    def create(self, spec: RunSpec, origin: Mapping[str, Any]) -> bool:
+        """Make the folder, or check that it belongs to the same run; return whether it is new."""
         with explained(self.path):
             if (self.path / "spec.json").exists():
                 self._compare(spec, origin)
-            elif self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+                return False
+            if self.path.exists() and (not self.path.is_dir() or self._has_foreign_files()):
                 raise UnweaveError(
                     f"{self.path} has files that are not of a run. Choose another folder, or empty this one."
                 )
-            else:
-                write_json(self.path / "spec.json", {"spec": spec.to_dict(), **origin})
+            write_json(self.path / "spec.json", {"spec": spec.to_dict(), **origin})
+            return True
+
+    def _has_foreign_files(self) -> bool:
+        """Whether there is anything but what a kill, or a failed training, leaves without a spec."""
+        known = re.compile(r"\..*\.part|error\.json")
+        return any(not known.fullmatch(path.name) for path in self.path.iterdir())
+
+    def discard_unused(self) -> None:
+        """Remove the folder of a run that never made a step: nothing in it is worth resuming."""
+        if self.checkpoints() or self.log() or self.ended:
+            return
+        self.drop_checkpoints()
+        for name in ("spec.json", "log.jsonl", "train.lock"):
+            (self.path / name).unlink(missing_ok=True)
+        with suppress(OSError):  # something else is in it: it stays
+            self.path.rmdir()
+
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Keep other processes from training the run; an error names the process that trains it already."""
+        with claim(self.path / "train.lock", str(self.path)):
+            yield
 
     def checkpoints(self) -> list[int]:
         """The steps of which there is a checkpoint."""
         names = [CHECKPOINT.fullmatch(path.name) for path in self.path.glob("checkpoint-*")]
         return sorted(int(name[1]) for name in names if name)
 
-    def save_checkpoint(self, step: int, state: Mapping[str, Tensor]) -> None:
+    def save_checkpoint(
+        self, step: int, state: Mapping[str, Tensor], origin: CheckpointOrigin = UNKNOWN_ORIGIN
+    ) -> None:
         """Add a checkpoint; older ones stay until `drop_checkpoints`."""
-        write_tensors(self.path / f"checkpoint-{step}.safetensors", state)
+        record = {"population": " ".join(origin.population), "previous": str(origin.previous)}
+        write_tensors(self.path / f"checkpoint-{step}.safetensors", state, record)
+
+    def checkpoint_origin(self, step: int) -> CheckpointOrigin:
+        """How a checkpoint came about, from the head of its file."""
+        path = self.path / f"checkpoint-{step}.safetensors"
+        with _readable(path), safe_open(path, "pt") as file:
+            record = file.metadata() or {}
+        return CheckpointOrigin(
+            tuple(record.get("population", "").split()), int(record.get("previous", step))
+        )
 
     def load_checkpoint(self, step: int) -> dict[str, Tensor]:
         """What `save_checkpoint` wrote."""
@@ -206,16 +258,23 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors in safetensors format, whole or not at all."""
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], record: dict[str, str] | None = None) -> None:
+    """Write tensors in safetensors format, whole or not at all; `record` goes into the file's head."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write_bytes(path, safetensors.torch.save(plain))
+    write_bytes(path, safetensors.torch.save(plain, record))
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """Read a file in safetensors format."""
-    try:
+    with _readable(path):
         return safetensors.torch.load(path.read_bytes())
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn what can be wrong with a file of tensors into one sentence."""
+    try:
+        yield
     except FileNotFoundError:
         raise UnweaveError(f"there is no file {path}.") from None
     except (OSError, SafetensorError) as error:
@@ -253,6 +312,6 @@ class explained:  # noqa: N801  reads as a word in a with statement
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             what = "the disk is full" if full else str(error.strerror)
             raise (DiskFullError if full else UnweaveError)(
-                f"cannot write {self.path}: {what}. {'Make room' if full else 'Mend that'} and run the same "
-                "command again: it goes on from the last checkpoint."
+                f"cannot write {self.path}: {what}. {'Make room' if full else 'Fix this'} and run the same "
+                "command again."
             ) from error

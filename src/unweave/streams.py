@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from unweave.compilation import compiled
 from unweave.errors import UnweaveError
 
 # How many rows from the first on, or the numbers of the rows.
@@ -111,7 +111,7 @@ def _hash(prefix: bytes, name: str | int) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
-@njit(cache=True)
+@compiled()
 def _philox(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]
     """One Philox4x32-10 block; every argument is a uint64 that holds 32 bits."""
     low, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -124,7 +124,7 @@ def _philox(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]
     return c0, c1, c2, c3
 
 
-@njit(cache=True)
+@compiled()
 def _fill(out, k0, k1, rows, step):  # type: ignore[no-untyped-def]
     """out[i, 4 b .. 4 b + 3] = Philox(counter (b, row, row >> 32, step)), row = rows[i]."""
     columns = out.shape[1]

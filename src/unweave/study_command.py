@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-import dataclasses
+import json
+import shlex
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from unweave.data import load as load_data
+from unweave.command_app import TABLE, check_output, command_app
+from unweave.console import detail, is_quiet, is_verbose, resume_line, say, say_next
+from unweave.data import GroundTruth
 from unweave.errors import UnweaveError
-from unweave.study.display import evaluation_lines, teller, training_table
+from unweave.study.display import evaluation_lines, study_display, training_table
 from unweave.study.evaluation_time import evaluation_time
-from unweave.study.folder import StudyFolder, check_data, missing_data
+from unweave.study.folder import StudyFolder, missing_data, open_named
 from unweave.study.ledger import Ledger
-from unweave.study.local import cores, posts_for, run_local, shard_ledger
+from unweave.study.local import cores
 from unweave.study.measure import SECONDS, parts_of, timed
 from unweave.study.planner import Unit, cost_of, plan_of, population_size, read_plan
-from unweave.study.presets import PRESETS, preset_named, with_fields
+from unweave.study.presets import PRESETS
 from unweave.study.progress import status_of, status_of_folders
-from unweave.study.spec import StudySpec, read_study
+from unweave.study.session import at_least_one, failures_of, prepare_study, study_named
+from unweave.study.spec import StudySpec
 from unweave.study.table import collect, run_table, write_table
-from unweave.study.work import TrainAndScore
-from unweave.training.trainer import Stopped, pick_device
+from unweave.training.trainer import pick_device
 
 
 def study_app() -> App:
     """The commands about studies."""
-    app = App(name="unweave study", help="Many runs as one piece of work.", help_format="plaintext")
+    app = command_app("unweave study", "Many runs as one piece of work.")
     for command in (plan, run, status, retry, export):
         app.command(command)
     app.command(collect_table, name="collect")
@@ -66,7 +70,8 @@ def plan(
     measure
         Train for some seconds to see how fast this machine is.
     """
-    spec, folder = _study(study)
+    at_least_one(population=population)
+    spec, folder = study_named(study)
     missing = missing_data(spec, data_root)
     size = population or population_size(pick_device(device))
     with TemporaryDirectory() as empty:
@@ -129,36 +134,44 @@ def run(
     data_root
         Folder of the official files of data sets.
     """
-    spec, folder = _study(study)
-    if steps is not None:
-        spec = with_fields(spec, steps=steps)
-    if metrics is not None:
-        spec = _with_metrics(spec, metrics)
-    check_data(spec, data_root)
-    made = StudyFolder.create(out or (folder.path if folder else Path("studies") / spec.name), spec)
-    units = plan_of(made, population or population_size(pick_device(device)))
-    work = TrainAndScore(device, data_root, checkpoint_every, keep_codes=keep_codes)
-    mine = _shard(units, shard)
-    _describe(made.spec, mine)
-    print(f"-> {made.path}", flush=True)
+    if address is not None and engine != "ray":
+        raise UnweaveError("--address names a Ray cluster. Give --engine ray too, or leave --address out.")
+    at_least_one(workers=workers)
+    session = prepare_study(
+        study,
+        out=out,
+        device=device,
+        population=population,
+        shard=shard,
+        steps=steps,
+        metrics=metrics,
+        keep_codes=keep_codes,
+        checkpoint_every=checkpoint_every,
+        data_root=data_root,
+    )
+    made = session.folder
+    _describe(made.spec, session.units)
+    say(f"-> {made.path}")
     try:
-        with teller() as tell:
-            if engine == "ray":
-                from unweave.study.ray_engine import run_ray
-
-                ended = run_ray(made, mine, work, address, tell)
-            elif shard:
-                with shard_ledger() as ledger:
-                    ended = run_local(made, mine, posts_for(work, workers), tell, ledger)
-            else:
-                ended = run_local(made, mine, posts_for(work, workers), tell)
-    except Stopped as stop:
-        print(f"{stop}: run the same command again to go on.", file=sys.stderr)
+        with ExitStack() as stack:
+            tell = None if is_quiet() else stack.enter_context(study_display())
+            ended = session.run(workers, tell, engine, address)
+    except KeyboardInterrupt as stop:
+        sys.stderr.write(resume_line(stop))
         sys.exit(130)
     print(ended)
-    _tell_failures(made)
-    if not shard:
-        _collect(made, [], made.table)
+    failed = _tell_failures(made)
+    if not shard and _collect(made, [], made.table):
+        where = shlex.quote(str(made.path))
+        say_next(
+            [
+                ("make a report of all scores", f"unweave report {where}"),
+                ("compare the runs in a browser", f"unweave explore {where}"),
+                ("choose runs without labels", f"unweave select {where}"),
+            ]
+        )
+    if failed:
+        sys.exit(1)
 
 
 def status(study: Path) -> None:
@@ -191,8 +204,14 @@ def retry(study: Path) -> None:
         The folder of the study.
     """
     folder = StudyFolder(study)
-    opened = Ledger(folder.path / "ledger.sqlite").retry()
-    for run_id in folder.runs:
+    runs, ledger_path = folder.runs, folder.path / "ledger.sqlite"
+    if not ledger_path.exists():
+        raise UnweaveError(
+            f"there is nothing to retry: no run of {study} was started here. Start it with: unweave study "
+            f"run {study}"
+        )
+    opened = Ledger(ledger_path).retry()
+    for run_id in runs:
         (folder.run_path(run_id) / "error.json").unlink(missing_ok=True)
     print(f"{opened} tasks are open again: unweave study run {study}")
 
@@ -213,6 +232,7 @@ def collect_table(
     output
         The table. Default: results.parquet in the study's folder.
     """
+    check_output(output, TABLE)
     folder = StudyFolder(study)
     _collect(folder, [StudyFolder(other) for other in others], output or folder.table)
 
@@ -234,6 +254,7 @@ def export(
     what
         scores: one row a score; runs: one row a run, with how it ended.
     """
+    check_output(output, TABLE)
     folder = StudyFolder(study)
     if what == "scores":
         _collect(folder, [], output)
@@ -257,41 +278,14 @@ def _tell_time(
         print("data that is not here is counted like data of as many channels that is")
     runs = [run for run in study.spec.runs if run.data not in missing]
     left = [run for run in runs if not (study.run_path(run.id) / "scores.json").exists()]
+    names = dict.fromkeys(run.data for run in left)
+    opened = {name: open_named(name, study.spec.reference(name), data_root) for name in names}
+    truths = {name: data for name, data in opened.items() if isinstance(data, GroundTruth)}
+    left = [run for run in left if run.data in truths]
     if left:
-        truths = {name: load_data(name, data_root) for name in dict.fromkeys(run.data for run in left)}
         evaluation = evaluation_time(study.spec, left, truths, chosen)
         training = sum(each.seconds for each in found)
         print("\n".join(evaluation_lines(evaluation, training, cores(), len(left), bool(missing))))
-
-
-def _study(name: str) -> tuple[StudySpec, StudyFolder | None]:
-    """A preset, a TOML file or a folder."""
-    path = Path(name)
-    if path.suffix == ".toml":
-        return read_study(path), None
-    if path.is_dir():
-        folder = StudyFolder(path)
-        return folder.spec, folder
-    if path.exists():
-        raise UnweaveError(f"{path} is no study: give a preset, a .toml file or the folder of a study.")
-    return preset_named(name), None
-
-
-def _with_metrics(spec: StudySpec, metrics: str) -> StudySpec:
-    more = dataclasses.replace(spec, metrics=metrics)
-    return spec.merged(more)
-
-
-def _shard(units: list[Unit], shard: str | None) -> list[Unit]:
-    if shard is None:
-        return units
-    try:
-        i, n = (int(part) for part in shard.split("/"))
-    except ValueError:
-        raise UnweaveError(f"a shard is i/n, as in 0/8 for the first of eight; got {shard!r}.") from None
-    if not 0 <= i < n:
-        raise UnweaveError(f"shards of {n} are 0/{n} to {n - 1}/{n}; got {shard}.")
-    return units[i::n]
 
 
 def _describe(spec: StudySpec, units: list[Unit]) -> None:
@@ -299,26 +293,32 @@ def _describe(spec: StudySpec, units: list[Unit]) -> None:
     data = sorted({run.data for run in spec.runs})
     methods = list(dict.fromkeys(run.method.name for run in spec.runs))
     settings = len({(run.data, run.method) for run in spec.runs})
-    print(
+    say(
         f"{spec.name}: {runs:,} runs in {len(units):,} populations; data {', '.join(data)}; "
         f"{len(methods)} methods in {settings} settings"
     )
-    print(f"measured: {', '.join(spec.metrics)}; {' and '.join(spec.representations)} codes")
+    say(f"measured: {', '.join(spec.metrics)}; {' and '.join(spec.representations)} codes")
 
 
-def _tell_failures(folder: StudyFolder) -> None:
-    path = folder.path / "ledger.sqlite"
-    failures = Ledger(path).failures() if path.exists() else []
+def _tell_failures(folder: StudyFolder) -> int:
+    """Print the first failed tasks and what to do about them; return how many failed."""
+    failures = failures_of(folder)
     for failure in failures[:10]:
         print(f"failed: {failure.task.kind} {failure.task.id}: {failure.error}", file=sys.stderr)
+    for run_id in folder.runs if failures and is_verbose() else ():
+        if (note := folder.run_path(run_id) / "error.json").exists():
+            detail(f"{run_id}: {json.loads(note.read_text())['trace']}")
     if failures:
         more = f" (the first 10 of {len(failures)})" if len(failures) > 10 else ""
         print(f"{len(failures)} tasks failed{more}; unweave study retry {folder.path}", file=sys.stderr)
+    return len(failures)
 
 
-def _collect(folder: StudyFolder, others: list[StudyFolder], output: Path) -> None:
+def _collect(folder: StudyFolder, others: list[StudyFolder], output: Path) -> int:
+    """Write the table of all scores; return how many there are."""
     frame, notes = collect(folder, others)
     write_table(frame, output)
     for note in notes[:10]:
         print(note, file=sys.stderr)
     print(f"{len(frame):,} scores of {frame['run'].nunique():,} runs\n-> {output}")
+    return len(frame)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -13,7 +14,10 @@ from typing import Annotated, Any, get_type_hints
 
 from cyclopts import App, Parameter
 
-from unweave.data.catalogue import load as load_data
+from unweave.command_app import command_app
+from unweave.console import detail, is_quiet, progress, resume_line, say, say_next, show_result, working
+from unweave.data.opening import open_data
+from unweave.data.sizing import Fit, Size, size_named
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.evaluation.kept import evaluate_run
 from unweave.gallery import draw_missing_pictures
@@ -23,17 +27,20 @@ from unweave.nn.likelihood import Likelihood
 from unweave.nn.networks import Architecture
 from unweave.nn.precision import Precision
 from unweave.nn.schedule import Schedule
+from unweave.progress import TrainingProgress, training_display
 from unweave.run import Run, folder_name
 from unweave.spec import RunSpec, method_with
 from unweave.store import RunFolder
 from unweave.study import StudyFolder, StudySpec
 from unweave.study.local import open_ledger, shard_ledger
-from unweave.study.planner import plan_of, population_size
+from unweave.study.planner import Unit, plan_of, population_size
 from unweave.study.spec import whole_numbers
 from unweave.study.table import collect, write_table
-from unweave.study.work import TrainAndScore, train_what_fits
+from unweave.study.work import Progress, TrainAndScore, Work
 from unweave.study.worker import Worker
-from unweave.training.trainer import Plan, Report, Stopped, Tell, default_precision, pick_device
+from unweave.training.batches import Data
+from unweave.training.memory import train_what_fits
+from unweave.training.trainer import Plan, Report, Tell, default_precision, pick_device
 
 
 @dataclass(frozen=True)
@@ -61,14 +68,21 @@ class Options:
     """What to train, besides the method's own settings."""
 
     data: str | None = None
-    """The data set, as in `unweave data list`. Default: dsprites."""
+    """The data set, as in `unweave data list`, or your own: a folder of pictures, or an .npz file.
+    Default: dsprites."""
+    image_size: str | None = None
+    """Size of your own images, as 64 or 64x96 (height x width). Default: theirs, padded to multiples of 16;
+    64 where they are larger than 128."""
+    fit: Fit | None = None
+    """How your own images get their size: pad (black border), resize or crop. Default: pad, or resize with
+    --image-size."""
     preset: str = "study"
     """Settings to start from: study (the published models'), or quick (minutes on a CPU)."""
     seed: int | None = None
     """The seed of everything that is random. Default: 0."""
     seeds: str | None = None
     """Several runs, which train together: 0-7, or 1,3,5."""
-    sweep: list[str] = dataclasses.field(default_factory=list)
+    sweep: Annotated[list[str], Parameter(negative=())] = dataclasses.field(default_factory=list)
     """Several values of a setting, as in beta=1,2,4 or divergence=mmd,stein; may be given more than once."""
     steps: int | None = None
     """Updates of the networks. Default: 300,000 (study; factor_vae 150,000), 3,000 (quick)."""
@@ -108,7 +122,7 @@ class Options:
 
 def train_app() -> App:
     """The commands of all methods."""
-    app = App(name="unweave train", help="Train a model, or several that share data and networks.")
+    app = command_app("unweave train", "Train a model, or several that share data and networks.")
     for kind in METHODS:
         app.command(_command(kind), name=kind.name, help=summary(kind))
     return app
@@ -148,7 +162,7 @@ def _settings_class(kind: type[Method]) -> Any:
     return Parameter(name="*")(made)
 
 
-def specs_of(kind: type[Method], settings: dict[str, Any], options: Options) -> list[RunSpec]:
+def specs_of(kind: type[Method], given: dict[str, Any], options: Options) -> list[RunSpec]:
     """One spec for each combination of swept values and seeds."""
     if options.preset not in PRESETS:
         raise UnweaveError(f'there is no preset "{options.preset}". {did_you_mean(options.preset, PRESETS)}')
@@ -158,7 +172,7 @@ def specs_of(kind: type[Method], settings: dict[str, Any], options: Options) -> 
     shared = dict(preset.shared)
     if kind.name in preset.steps:
         shared["steps"] = preset.steps[kind.name]
-    settings = preset.settings.get(kind.name, {}) | settings
+    settings = preset.settings.get(kind.name, {}) | given
     for f in dataclasses.fields(RunSpec):
         if f.name not in ("method", "seed") and getattr(options, f.name) is not None:
             shared[f.name] = getattr(options, f.name)
@@ -167,6 +181,9 @@ def specs_of(kind: type[Method], settings: dict[str, Any], options: Options) -> 
     swept: dict[str, list[Any]] = {}
     for text in options.sweep:
         name, values = _sweep(kind, text)
+        if name in given:
+            option = name.rstrip("_").replace("_", "-")
+            raise UnweaveError(f"give either --{option} or --sweep {option}=..., not both.")
         if name in swept:
             raise UnweaveError(f"--sweep {name} was given twice. Give all values at once: {name}=1,2,4.")
         swept[name] = values
@@ -182,6 +199,8 @@ def _sweep(kind: type[Method], text: str) -> tuple[str, list[Any]]:
     """A setting and its values: numbers, and words where the setting is a choice."""
     name, _, values = text.partition("=")
     name = name.strip().replace("-", "_")
+    if f"{name}_" in {field.name for field in dataclasses.fields(kind)}:  # a keyword, such as lambda
+        name += "_"
     whole = name not in numeric_settings(kind)  # a number that is no weight is a count
     try:
         found = [float(value) for value in values.split(",")]
@@ -196,40 +215,129 @@ def _sweep(kind: type[Method], text: str) -> tuple[str, list[Any]]:
 
 
 def _train(specs: Sequence[RunSpec], options: Options) -> None:
-    data = load_data(specs[0].data, options.data_root)
+    data = _open(specs[0].data, options)
+    specs = [dataclasses.replace(spec, data=data.name) for spec in specs]
     folders = [options.out / folder_name(spec) for spec in specs]
-    plan = Plan(options.device, options.log_every, options.checkpoint_every)
-    pick_device(options.device)
+    device = pick_device(options.device)
+    if options.out.is_file():
+        raise UnweaveError(f"{options.out} is a file. Name a folder for the runs with --out.")
     _announce(specs, folders, options.out)
+    if data.reference:
+        shape = " x ".join(map(str, data.shape))
+        say(f"{data.name}: {len(data):,} images of {shape}. {data.card.note}".rstrip())
+    detail(f"device {device}, data {data.source}")
+    for spec in specs:
+        detail(f"{spec.id}: {spec}")
     try:
-        with ExitStack() as stack:
-            tell = _teller(stack)
-            if options.tensorboard:
-                tell = _tensorboard(tell, {s.id: f for s, f in zip(specs, folders, strict=True)}, stack)
-            if len(specs) > 1 and options.scores:
-                found = _train_study(specs, options, tell)
-            else:
-                found = train_what_fits(specs, data, folders, plan, tell)
-    except Stopped as stop:
-        print(f"{stop}: run the same command again to go on.", file=sys.stderr)
+        found = _train_all(specs, data, folders, options)
+        for spec, folder in zip(specs, found, strict=True):
+            _finish(spec, Run(folder, data=data), options)
+    except KeyboardInterrupt as stop:
+        sys.stderr.write(resume_line(stop))
         sys.exit(130)
-    for spec, folder in zip(specs, found, strict=True):
-        run = Run(folder, data=data)
-        terms = [f"{name} {value:.4g}" for name, value in run.result["terms"].items() if value is not None]
-        print(
-            f"{_name(spec)}: {run.result['outcome']} after {run.result['steps']:,} steps: {', '.join(terms)}"
-        )
-        if options.pictures and run.result["outcome"] == "finished":
+    if _is_study(specs, options):
+        print(f"-> {StudyFolder(options.out).table}")
+    say_next(_next_commands(found, options.out, _is_study(specs, options)))
+
+
+def _open(name: str, options: Options) -> Data:
+    """The data set of the runs; reading one's own for the first time takes a while."""
+    size: Size = "auto" if options.image_size is None else size_named(options.image_size)
+    with progress(f"reading {name}") as tell:
+        return open_data(name, options.data_root, size=size, fit=options.fit, progress=tell)
+
+
+def _is_study(specs: Sequence[RunSpec], options: Options) -> bool:
+    """Whether the runs and their scores become a study in the folder of the runs."""
+    return len(specs) > 1 and options.scores
+
+
+def _train_all(
+    specs: Sequence[RunSpec], data: Data, folders: Sequence[Path], options: Options
+) -> list[RunFolder]:
+    """Train the runs, and show how far they are; several runs are measured and drawn at once."""
+    state = _state_of(specs, folders)
+    with ExitStack() as stack:
+        tell: Tell = state.tell
+        if state.complete:
+            stack.enter_context(working("measuring"))
+        elif not is_quiet():
+            tell = stack.enter_context(training_display(state))
+        if options.tensorboard:
+            tell = _tensorboard(tell, {s.id: f for s, f in zip(specs, folders, strict=True)}, stack)
+        if _is_study(specs, options):
+            return _train_study(specs, data, options, state, tell)
+        plan = Plan(options.device, options.log_every, options.checkpoint_every)
+        return train_what_fits(specs, data, folders, plan, tell)
+
+
+def _state_of(specs: Sequence[RunSpec], folders: Sequence[Path]) -> TrainingProgress:
+    """How far the runs are before this command does anything."""
+    starts = {}
+    for spec, path in zip(specs, folders, strict=True):
+        folder = RunFolder(path)
+        starts[spec.id] = spec.steps if folder.result is not None else max(folder.checkpoints(), default=0)
+    return TrainingProgress({spec.id: spec.steps for spec in specs}, starts)
+
+
+def _finish(spec: RunSpec, run: Run, options: Options) -> None:
+    """Draw and measure a run as far as that is not done, and print what came out."""
+    finished = run.result["outcome"] == "finished"
+    terms = [f"{name} {value:.4g}" for name, value in run.result["terms"].items() if value is not None]
+    outcome = f"{run.result['outcome']} after {run.result['steps']:,} steps"
+    show_result(f"{_name(spec)}: {outcome}: {', '.join(terms)}")
+    if options.pictures and finished:
+        with working("drawing pictures"):
             draw_missing_pictures(run)
-        if options.scores and run.result["outcome"] == "finished":
-            [scores] = evaluate_run(run, "quick")
-            print("  " + ", ".join(f"{name} {value:.3f}" for name, value in scores.items()))
-        print(f"-> {folder.path}")
+    if options.scores and finished:
+        with progress("measuring") as tell:
+            [scores] = evaluate_run(run, "quick", tell=tell)
+        values = ", ".join(f"{name} {value:.3f}" for name, value in scores.items())
+        show_result(values or " ".join(scores.notes), indent="  ")
+    print(f"-> {run.path}", flush=True)
 
 
-def _train_study(specs: Sequence[RunSpec], options: Options, tell: Tell) -> list[RunFolder]:
+def _next_commands(found: Sequence[RunFolder], out: Path, study: bool) -> list[tuple[str, str]]:
+    """What can be done with the trained runs: with one of them, or with the study that several are."""
+    usable = [folder for folder in found if (folder.result or {}).get("outcome") == "finished"]
+    if not usable:
+        return []
+    run, runs = shlex.quote(str(usable[0].path)), shlex.quote(str(out))
+    if study:
+        return [
+            ("compare the runs in a browser", f"unweave explore {runs}"),
+            ("make a report of all scores", f"unweave report {runs}"),
+            ("choose runs without labels", f"unweave select {runs}"),
+        ]
+    return [
+        ("move its latents in a browser", f"unweave explore {run}"),
+        ("measure more", f"unweave evaluate {run} --metrics study"),
+    ]
+
+
+@dataclass(frozen=True)
+class _ShownWork:
+    """Work that says what it does besides training."""
+
+    work: Work
+    state: TrainingProgress
+
+    def train(self, study: StudyFolder, unit: Unit, progress: Progress) -> None:
+        """Train; the reports of the trainer say how far it is."""
+        self.work.train(study, unit, progress)
+
+    def evaluate(self, study: StudyFolder, run_id: str, progress: Progress) -> None:
+        """Measure and draw."""
+        self.state.do(f"measuring and drawing run {run_id}")
+        self.work.evaluate(study, run_id, progress)
+
+
+def _train_study(
+    specs: Sequence[RunSpec], data: Data, options: Options, state: TrainingProgress, tell: Tell
+) -> list[RunFolder]:
     """Several runs are a small study, in this process; the folder of the runs is the study's."""
-    spec = StudySpec("sweeps", tuple(specs), "quick", ("mean",), pictures=options.pictures)
+    own = (data.reference,) if data.reference else ()
+    spec = StudySpec("sweeps", tuple(specs), "quick", ("mean",), pictures=options.pictures, references=own)
     study = StudyFolder.create(options.out, spec, beside=True)
     wanted = {run.id for run in specs}
     units = plan_of(study, population_size(pick_device(options.device)))
@@ -239,21 +347,21 @@ def _train_study(specs: Sequence[RunSpec], options: Options, tell: Tell) -> list
     )
     # Earlier sweeps into the same folder may be open: they are not this command's business.
     with shard_ledger() as path, closing(open_ledger(study, mine, path)) as ledger:
-        Worker(study, ledger, work).run()
+        Worker(study, ledger, _ShownWork(work, state)).run()
         if failures := ledger.failures():
             raise UnweaveError(f"{len(failures)} tasks failed, the first because: {failures[0].error}")
+    state.do("")
     frame, _ = collect(study)
     write_table(frame, study.table)
-    print(f"-> {study.table}")
     return [study.run_folder(spec.id) for spec in specs]
 
 
 def _announce(specs: Sequence[RunSpec], folders: Sequence[Path], out: Path) -> None:
     spec = specs[0]
     runs = "1 run" if len(specs) == 1 else f"{len(specs)} runs"
-    print(f"{runs} of {spec.method.name} on {spec.data}, {spec.steps:,} steps, into {out}/")
+    say(f"{runs} of {spec.method.name} on {spec.data}, {spec.steps:,} steps, into {out}/")
     if done := sum(RunFolder(folder).result is not None for folder in folders):
-        print(f"{done} already done: nothing is trained twice.")
+        say(f"{done} already done: nothing is trained twice.")
 
 
 def _name(spec: RunSpec) -> str:
@@ -281,44 +389,3 @@ def _tensorboard(tell: Tell, folders: Mapping[str, Path], stack: ExitStack) -> T
                 writers[run].add_scalar(name, value, report.step)
 
     return tell_and_write
-
-
-def _teller(stack: ExitStack) -> Tell:
-    """Shows progress: a bar with the losses on a terminal, a line now and then in a file."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    if not sys.stderr.isatty():
-        said = [-60.0]
-
-        def tell_line(report: Report) -> None:
-            if report.seconds - said[0] >= 30 or report.step == report.steps:
-                said[0] = report.seconds
-                print(f"step {report.step:,} of {report.steps:,}: {_mean_terms(report)}", file=sys.stderr)
-
-        return tell_line
-    columns = (
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} steps"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    bar = stack.enter_context(Progress(*columns, console=Console(stderr=True)))
-    task = bar.add_task("", total=None)
-
-    def tell_bar(report: Report) -> None:
-        bar.update(task, completed=report.step, total=report.steps, description=_mean_terms(report))
-
-    return tell_bar
-
-
-def _mean_terms(report: Report) -> str:
-    """Losses of the first run, or the means over all: the usual ones, or the first three that it has."""
-    known = dict.fromkeys(name for terms in report.terms for name in terms)
-    usual = [name for name in ("reconstruction", "kl", "total_correlation") if name in known]
-    parts = []
-    for name in usual or list(known)[:3]:
-        values = [terms[name] for terms in report.terms if name in terms]
-        parts.append(f"{name} {sum(values) / len(values):.4g}")
-    return ", ".join(parts)

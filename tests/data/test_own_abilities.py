@@ -9,7 +9,7 @@ import pytest
 
 from unweave.data.own import Ability, abilities, from_arrays
 
-ZEROS = np.zeros((8, 4, 4), np.uint8)
+ZEROS = np.zeros((8, 32, 32), np.uint8)
 A, B = [0, 1] * 4, [0, 0, 1, 1] * 2
 
 
@@ -58,20 +58,22 @@ def test_a_grid_with_a_hole_and_missing_values() -> None:
         "metrics that hold a factor fixed": True,
         "holding a fixed": True,
         "holding b fixed": True,
-        "weak supervision": True,
+        "groups of images that share a factor": True,
+        "pairs, sequences and labels": False,
     }
     assert found["full grid of factors"].why == "1 of 8 rows miss the value of a factor."
     assert found["metrics from codes and factors"].why == (
-        "7 of 8 rows know every factor. The others are left out. Scores from fewer than 1,000 rows are rough."
+        "7 of 8 rows know every factor that is measured. The others are left out. "
+        "Scores from fewer than 1,000 rows are rough."
     )
     assert found["holding a fixed"].why == "7 of 7 known rows share their value with another row."
-    assert found["weak supervision"].why == "Images can be drawn that share a and b."
+    assert found["groups of images that share a factor"].why == "Images can be drawn that share a and b."
 
 
 def test_continuous_factors_are_to_be_binned() -> None:
     found = answers({"a": A, "x": np.linspace(0, 1, 8)})
     assert found["full grid of factors"].why == "1 factor(s) are continuous (x)."
-    assert "Bin x for scores that count values" in found["metrics from codes and factors"].why
+    assert "so x is not measured: bin it first" in found["metrics from codes and factors"].why
     assert found["holding x fixed"] == (
         "holding x fixed",
         False,
@@ -81,13 +83,27 @@ def test_continuous_factors_are_to_be_binned() -> None:
     assert found["metrics that hold a factor fixed"].why == (
         "1 of 2 factors can be held fixed; two or more are needed."
     )
-    assert found["weak supervision"].possible
+    assert found["groups of images that share a factor"].possible
 
 
 @pytest.mark.parametrize("factors", [None, {"x": np.linspace(0, 1, 8)}])
 def test_without_matches_only_training_is_left(factors: Any) -> None:
     found = answers(factors)
     assert found["training"] == ("training", True, "8 images.")
-    assert not found["weak supervision"].possible
+    assert not found["groups of images that share a factor"].possible
     assert not found["metrics that hold a factor fixed"].possible
-    assert found["metrics from codes and factors"].possible == (factors is not None)
+    assert not found["metrics from codes and factors"].possible
+
+
+def test_images_that_the_networks_do_not_take() -> None:
+    found = {ability.what: ability for ability in abilities(from_arrays(ZEROS[:, :28]))}
+    assert not found["training"].possible
+    assert "32 or more in multiples of 16, not 28 x 32" in found["training"].why
+    assert abilities(from_arrays(ZEROS[:, :28], size="auto"))[0].possible
+
+
+def test_values_that_occur_once_are_not_measured() -> None:
+    found = answers({"a": A, "id": range(8)})
+    assert "id is not measured, because most of its values occur once." in (
+        found["metrics from codes and factors"].why
+    )

@@ -236,7 +236,7 @@ def test_bad_folders(tmp_path: Path) -> None:
         from_folder(tmp_path)
     grey(0).save(tmp_path / "a.png")
     with pytest.raises(
-        UnweaveError, match="size must be a whole number, 4 or more, and channels 1 or 3; got size = 2"
+        UnweaveError, match=r'size must be a whole number of pixels, 4 or more, .* or "auto"; got 2\.'
     ):
         from_folder(tmp_path, size=2)
     with pytest.raises(UnweaveError, match="channels = 4"):
@@ -295,7 +295,7 @@ def test_bad_table_files(folder: Path) -> None:
     with pytest.raises(MissingFileError, match=r"there is no table .*gone\.csv"):
         from_folder(folder, "gone.csv")
     for name, content, message in [
-        ("table.xlsx", b"", r"\.csv, \.tsv or \.parquet file; got table\.xlsx"),
+        ("table.xlsx", b"", r"\.csv, \.tsv, \.parquet or \.jsonl file; got table\.xlsx"),
         ("table.csv", b"file\xff,\n", "cannot read the table"),
         ("table.parquet", b"no parquet", "cannot read the table"),
     ]:

@@ -1,6 +1,7 @@
 """evaluate: the same scores from arrays, from any encoder and from a run."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -189,7 +190,7 @@ def test_encoders_that_give_something_else_are_refused() -> None:
 
     with pytest.raises(UnweaveError, match="it gave 3 things"):
         unweave.evaluate(three, data=TINY, metrics="mig", points=POINTS)
-    with pytest.raises(UnweaveError, match=r"codes of shape \(450, d\) for 450 images; it gave"):
+    with pytest.raises(UnweaveError, match=r"codes of shape \(60, d\) for 60 images; it gave"):
         unweave.evaluate(lambda images: images, data=TINY, metrics="mig", points=POINTS)
     with pytest.raises(UnweaveError, match="NaN or infinite"):
         unweave.evaluate(lambda images: np.nan * images[:, 0, 0, :2], data=TINY, metrics="mig", points=POINTS)
@@ -225,8 +226,9 @@ def test_looking_up_and_encoding_agree(run: unweave.Run) -> None:
     alone = unweave.evaluate(run, metrics="mig", points=POINTS)
     beside = unweave.evaluate(run, metrics="beta_vae_score, mig", points=POINTS)
     assert alone["mig"] == pytest.approx(beside["mig"], abs=1e-9)
-    assert alone.images == 450
-    assert beside.images == len(TINY)
+    assert alone.images == beside.images == len(TINY)
+    few = unweave.evaluate(run, metrics="mig", points=(20, 9))
+    assert few.images == 58, "points are encoded as they are drawn where the grid is larger"
 
 
 def test_collections_are_scored_by_their_rows() -> None:
@@ -239,3 +241,19 @@ def test_collections_are_scored_by_their_rows() -> None:
     assert scores["mig"] > 0.98
     assert scores["factor_vae_score.eval_accuracy"] == 1.0
     assert scores.images == len(factors)
+
+
+def test_progress_is_told_by_one_metric_at_a_time() -> None:
+    told, busy = [], False
+
+    def tell(done: int, total: int, what: str) -> None:
+        nonlocal busy
+        assert not busy
+        busy = True
+        time.sleep(0.01)
+        told.append((done, total, what))
+        busy = False
+
+    factors = drawn(SIZES, 100)
+    unweave.evaluate(codes_of(factors), factors, metrics="mig, modularity, irs, med", jobs=4, tell=tell)
+    assert told == [(i, 4, "measuring") for i in range(1, 5)]

@@ -136,7 +136,7 @@ def test_a_stop_is_explained(
     monkeypatch.setattr("unweave.select_command.select", stop)
     with pytest.raises(SystemExit, match="130"):
         command(study)
-    assert "stopped: run the same command again to go on." in capsys.readouterr().err
+    assert "stopped: run the same command again to resume." in capsys.readouterr().err
 
 
 def test_wrong_metrics_are_told_first() -> None:

@@ -280,12 +280,39 @@ def test_other_data_sets_are_refused(study: StudyFolder) -> None:
         candidates_in(study.path / "runs", "room")
 
 
-def test_other_data_of_the_same_name_are_refused(study: StudyFolder) -> None:
-    folder = study.run_folder(next(iter(study.runs)))
-    record = {"spec": folder.spec.to_dict(), **folder.origin, "data_source": "another file"}
-    write_json(folder.path / "spec.json", record)
-    with pytest.raises(UnweaveError, match='different data of the name "dsprites"'):
+def test_runs_on_other_data_of_the_same_name_are_left_out_or_refused(study: StudyFolder) -> None:
+    folders = [study.run_folder(run) for run in study.runs]
+
+    def change_data(folder: RunFolder) -> None:
+        record = {"spec": folder.spec.to_dict(), **folder.origin, "data_source": "another file"}
+        write_json(folder.path / "spec.json", record)
+
+    change_data(folders[0])
+    found = candidates_in(study.path)
+    assert len(found.runs) == len(folders) - 1
+    assert found.notes == (
+        f'Left out {folders[0].path}: it was trained on other data of the name "dsprites" than most.',
+    )
+    change_data(folders[1])
+    change_data(folders[2])
+    with pytest.raises(UnweaveError, match=r'different data of the name "dsprites".* in two folders'):
         candidates_in(study.path)
+
+
+def test_foreign_and_broken_runs_do_not_stop_the_others(study: StudyFolder, tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    shutil.copytree(study.path / "runs", folder)
+    broken, cut, *_ = sorted(folder.iterdir())
+    (broken / "weights.safetensors").write_bytes(b"not weights")
+    (cut / "result.json").write_text("{")
+    for name, text in (("foreign", "{}"), ("text", "not JSON"), ("list", "[1]")):
+        (folder / name).mkdir()
+        (folder / name / "spec.json").write_text(text)
+    found = select(folder, within="study", **OPTIONS)
+    assert len(found.candidates.runs) == 4
+    left_out = [note for note in found.notes if note.startswith(f"Left out {folder}")]
+    assert len(left_out) == 5
+    assert all("\n" not in note for note in left_out)
 
 
 def test_wrong_words_are_refused(study: StudyFolder, tmp_path: Path) -> None:

@@ -24,7 +24,11 @@ KINDS = {(1, 0): 21_400.0, (1, 1): 9_700.0, (3, 0): 18_100.0, (3, 1): 8_900.0}  
 
 
 def made_up_rate(
-    specs: Sequence[RunSpec], device: str = "auto", data_root: Path | None = None, seconds: float = 0.0
+    specs: Sequence[RunSpec],
+    device: str = "auto",
+    data_root: Path | None = None,
+    seconds: float = 0.0,
+    own: object = None,
 ) -> float:
     kind = Kind.of(specs[0])
     return KINDS[kind.channels, kind.players]
@@ -88,7 +92,9 @@ def part(channels: int, players: int, runs: int, model_steps: int, images: int =
 def test_the_seconds_are_shared_and_four_kinds_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
 
-    def rate(_specs: Sequence[RunSpec], _device: str, _root: Path | None, seconds: float) -> float:
+    def rate(
+        _specs: Sequence[RunSpec], _device: str, _root: Path | None, seconds: float, _own: object
+    ) -> float:
         asked.append(seconds)
         return 100.0 * len(asked)
 

@@ -1,5 +1,7 @@
 """Study specs: grids, presets, TOML files, and what is wrong with them."""
 
+import dataclasses
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from study.tiny import tiny_spec
+from unweave.data.reference import Reference
 from unweave.errors import UnweaveError
 from unweave.methods import BetaVAE, settings_of
 from unweave.spec import RunSpec
@@ -170,3 +173,28 @@ def test_folders_that_are_none(tmp_path: Path) -> None:
 
 def test_seeds() -> None:
     assert whole_numbers("0-3, 7") == [0, 1, 2, 3, 7]
+
+
+def own(name: str, path: str, source: str = "pictures 1") -> Reference:
+    return Reference("folder", path, name, (32, 32), "pad", 1, source)
+
+
+def test_references_to_own_data_are_kept_and_merged(tmp_path: Path) -> None:
+    runs = grid([{"name": "vae"}], data=["toys", "dsprites"], steps=2)
+    spec = StudySpec("own", runs, metrics="mig", references=(own("toys", "/a/toys"), own("unused", "/b")))
+    assert spec.references == (own("toys", "/a/toys"),)
+    assert StudySpec.from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
+    assert StudyFolder.create(tmp_path, spec).spec.reference("toys") == own("toys", "/a/toys")
+    assert spec.reference("dsprites") is None
+    moved = dataclasses.replace(spec, references=(own("toys", "/c/toys"),))
+    assert StudyFolder.create(tmp_path, moved).spec.references == (own("toys", "/c/toys"),)
+    other = dataclasses.replace(spec, references=(own("toys", "/d/toys", "pictures 2"),))
+    with pytest.raises(
+        UnweaveError, match='two different data sets of one name, "toys": /c/toys and /d/toys'
+    ):
+        StudyFolder.create(tmp_path, other)
+
+
+def test_a_study_without_own_data_is_written_as_before() -> None:
+    spec = StudySpec("plain", grid([{"name": "vae"}], data="dsprites", steps=2), metrics="mig")
+    assert "references" not in spec.to_dict()

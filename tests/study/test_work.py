@@ -14,9 +14,10 @@ from unweave.data import load
 from unweave.errors import UnweaveError
 from unweave.spec import RunSpec
 from unweave.store import RunFolder
-from unweave.study import StudyFolder, work
+from unweave.study import StudyFolder
 from unweave.study.planner import Unit
 from unweave.study.work import TrainAndScore
+from unweave.training import memory
 from unweave.training.batches import Data
 from unweave.training.trainer import Plan, Report, Tell, train_runs
 
@@ -60,7 +61,7 @@ def test_all_runs_are_trained_once_whatever_fits(
     def tell(report: Report) -> None:
         updates.update((run, report.step) for run in report.runs)
 
-    monkeypatch.setattr(work, "train_runs", trains_at_most(room, tried, first=3))
+    monkeypatch.setattr(memory, "train_runs", trains_at_most(room, tried, first=3))
     study, unit = ten_runs(tmp_path)
     TrainAndScore("cpu", log_every=1, tell=tell).train(study, unit, silent)
     assert tried == sizes
@@ -85,7 +86,7 @@ def test_what_was_finished_before_the_memory_was_full_stays(
         finally:
             written.append([file.stat().st_mtime_ns for file in early])
 
-    monkeypatch.setattr(work, "train_runs", train)
+    monkeypatch.setattr(memory, "train_runs", train)
     TrainAndScore("cpu").train(study, unit, silent)
     assert len(written) == 3
     assert written[0] == written[1] == written[2]
@@ -95,7 +96,7 @@ def test_memory_is_given_back_before_the_next_try(tmp_path: Path, monkeypatch: p
     """An error that is still being handled holds the tensors of the try that failed."""
     handled: list[object] = []
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: handled.append(sys.exc_info()[1]))
-    monkeypatch.setattr(work, "train_runs", trains_at_most(2, []))
+    monkeypatch.setattr(memory, "train_runs", trains_at_most(2, []))
     study, unit = ten_runs(tmp_path)
     TrainAndScore("cpu").train(study, unit, silent)
     assert handled == [None, None]
@@ -103,7 +104,7 @@ def test_memory_is_given_back_before_the_next_try(tmp_path: Path, monkeypatch: p
 
 def test_a_run_that_does_not_fit_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[int] = []
-    monkeypatch.setattr(work, "train_runs", trains_at_most(0, tried))
+    monkeypatch.setattr(memory, "train_runs", trains_at_most(0, tried))
     study, unit = ten_runs(tmp_path)
     message = (
         r"not even one run of beta_vae fits into the memory of cpu, with batches of 4: end what else uses "
@@ -119,7 +120,7 @@ def test_a_run_that_does_not_fit_is_said(tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_command_says_it_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], more: list[str]
 ) -> None:
-    monkeypatch.setattr(work, "train_runs", trains_at_most(0, []))
+    monkeypatch.setattr(memory, "train_runs", trains_at_most(0, []))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
         sys, "argv", ["unweave", "train", "beta_vae", "--device", "cpu", "--steps", "2", *more]

@@ -1,12 +1,17 @@
 """Ground truths: factors of variation and the images they make.
 
-`load("dsprites")` opens a data set by name; `from_arrays` and `from_folder` make one of your own images.
+`load("dsprites")` opens a data set by name; `from_arrays`, `from_file` and `from_folder` make one of your own
+images; `open_data` opens whatever a name or path stands for.
 """
+
+from typing import TYPE_CHECKING
 
 from unweave.data.cache import grid_table
 from unweave.data.catalogue import CATALOGUE, load
 from unweave.data.grid import Card, Factor, GroundTruth
-from unweave.data.own import Collection, abilities, binned, from_arrays, from_folder
+from unweave.data.opening import open_data
+from unweave.data.own import Collection, abilities, binned, from_arrays, from_file, from_folder
+from unweave.lazy import lazy_names
 
 __all__ = [
     "CATALOGUE",
@@ -17,7 +22,12 @@ __all__ = [
     "abilities",
     "binned",
     "from_arrays",
+    "from_file",
     "from_folder",
     "grid_table",
     "load",
+    "open_data",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = lazy_names(__name__)

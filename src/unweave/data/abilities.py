@@ -8,15 +8,18 @@ import numpy as np
 
 from unweave.data.collection import Collection, Continuous, obstacle_to_grid
 from unweave.data.grid import Factor, GroundTruth
+from unweave.data.sizing import MULTIPLE, SMALLEST, suits_networks
 
 TRAINING = "training"
 GRID = "full grid of factors"
 CODES = "metrics from codes and factors (MIG, DCI, SAP, ...)"
 INTERVENTIONS = "metrics that hold a factor fixed (BetaVAE, FactorVAE, IRS)"
-PAIRS = "weak supervision (pairs, groups)"
+GROUPS = "groups of images that share a factor (GVAE, ML-VAE)"
+SUPERVISION = "pairs, sequences and labels (Ada-GVAE, S2-VAE, M2, ...)"
 
 # Below this many rows, scores such as MIG depend much on which rows they were.
 ROUGH = 1000
+LEAST = 3  # rows of an evaluation
 
 
 class Ability(NamedTuple):
@@ -40,11 +43,12 @@ def _of_ground_truth(data: GroundTruth) -> list[Ability]:
     held = f"{varying} of {len(data.factors)} factors can be held fixed while the others change"
     sizes = " x ".join(str(size) for size in data.sizes)
     return [
-        Ability(TRAINING, True, f"{len(data):,} combinations of factors are drawn alike; {looks}."),
+        _training(data, f"{len(data):,} combinations of factors are drawn alike; {looks}."),
         Ability(GRID, True, f"Each of {sizes} combinations has an image."),
         Ability(CODES, varying > 0, f"{varying} of {len(data.factors)} factors vary, all known.{note}"),
         Ability(INTERVENTIONS, varying > 1, f"{held}; two or more are needed."),
-        Ability(PAIRS, varying > 0, f"{held}."),
+        Ability(GROUPS, varying > 0, f"{held}."),
+        Ability(SUPERVISION, varying > 0, f"{varying} of {len(data.factors)} factors vary, all known."),
     ]
 
 
@@ -52,40 +56,58 @@ def _of_collection(data: Collection) -> list[Ability]:
     obstacle = obstacle_to_grid(data)
     whole = obstacle or "every combination has an image; as_ground_truth makes a ground truth of it"
     held = [factor.name for factor in data.factors if _varies(factor) and data.can_share(factor.name)]
-    pairs = f"Images can be drawn that share {_join(held)}."
+    groups = f"Images can be drawn that share {_join(held)}."
     if not held:
-        pairs = "There is no factor of which enough rows share a value."
+        groups = "There is no factor of which enough rows share a value."
     return [
-        Ability(TRAINING, True, f"{len(data):,} images."),
+        _training(data, f"{len(data):,} images."),
         Ability(GRID, not obstacle, f"{whole[0].upper()}{whole[1:]}."),
-        _codes(data),
+        _codes(data, held),
         _interventions(data, held),
         *(_holding(data, factor, factor.name in held) for factor in data.factors),
-        Ability(PAIRS, bool(held), pairs),
+        Ability(GROUPS, bool(held), groups),
+        Ability(SUPERVISION, False, "They are drawn from a full grid of factors only."),
     ]
 
 
-def _codes(data: Collection) -> Ability:
+def _training(data: GroundTruth | Collection, why: str) -> Ability:
+    """Whether the convolutional networks take the images; the mlp takes any."""
+    height, width = data.shape[1:]
+    if suits_networks((height, width)):
+        return Ability(TRAINING, True, why)
+    return Ability(
+        TRAINING,
+        False,
+        f"{why} The convolutional networks take heights and widths of {SMALLEST} or more in multiples of "
+        f'{MULTIPLE}, not {height} x {width}. Open the data with size="auto", or train an mlp.',
+    )
+
+
+def _codes(data: Collection, held: list[str]) -> Ability:
     if not data.factors:
         return Ability(CODES, False, "There are no factors.")
-    rows = len(data.complete)
-    why = f"{rows:,} of {len(data):,} rows know every factor."
+    counted = [j for j, factor in enumerate(data.factors) if isinstance(factor, Factor) and _varies(factor)]
+    rows = int(np.count_nonzero(~np.isnan(data.values[:, counted]).any(axis=1)))
+    why = f"{rows:,} of {len(data):,} rows know every factor that is measured."
     if rows < len(data):
         why += " The others are left out."
     if rows < ROUGH:
         why += f" Scores from fewer than {ROUGH:,} rows are rough."
-    constant = [factor.name for factor in data.factors if not _varies(factor)]
-    continuous = [factor.name for factor in data.factors if isinstance(factor, Continuous)]
-    if constant:
+    if constant := [factor.name for factor in data.factors if not _varies(factor)]:
         why += f" {_join(constant)} never varies and is not measured."
-    if continuous:
-        why += f" Bin {_join(continuous)} for scores that count values (see binned)."
-    return Ability(CODES, rows > 1 and len(constant) < len(data.factors), why)
+    if continuous := [factor.name for factor in data.factors if isinstance(factor, Continuous)]:
+        why += (
+            f" These scores count values, so {_join(continuous)} is not measured: bin it first (see binned)."
+        )
+    if rare := [data.factors[j].name for j in counted if data.factors[j].name not in held]:
+        why += f" {_join(rare)} is not measured, because most of its values occur once."
+    return Ability(CODES, rows >= LEAST and len(rare) < len(counted), why)
 
 
 def _interventions(data: Collection, held: list[str]) -> Ability:
-    why = f"{len(held)} of {len(data.factors)} factors can be held fixed; two or more are needed."
-    return Ability(INTERVENTIONS, len(held) > 1, why)
+    counted = [factor.name for factor in data.factors if isinstance(factor, Factor) and factor.name in held]
+    why = f"{len(counted)} of {len(data.factors)} factors can be held fixed; two or more are needed."
+    return Ability(INTERVENTIONS, len(counted) > 1, why)
 
 
 def _holding(data: Collection, factor: Factor | Continuous, possible: bool) -> Ability:

@@ -83,6 +83,18 @@ def cached_table(
     return table
 
 
+def content_digest(name: str, chunks: Callable[[], Iterable[bytes]]) -> str:
+    """A fingerprint of bytes, 16 hexadecimal digits; computed once and kept in the cache under that name."""
+
+    def digest() -> Iterator[Table]:
+        total = hashlib.blake2b(digest_size=8)
+        for chunk in chunks():
+            total.update(chunk)
+        yield np.frombuffer(total.digest(), np.uint8)
+
+    return cached_table(f"{name}-digest", (8,), digest).tobytes().hex()
+
+
 def table_render(table: Table, sizes: tuple[int, ...], shape: tuple[int, int, int], packed: bool) -> Render:
     """A rule that looks images up in a table in grid order."""
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unweave.data.grid import Card, Factor, Factors, GroundTruth, Images, as_whole_numbers
+from unweave.data.reference import Reference
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.streams import Stream
 
@@ -40,6 +41,7 @@ class Collection:
 
     `values` is (n, k), one column for each of `factors`: 0 .. size - 1 for a Factor, the number itself for
     a Continuous one, NaN where it is not known. `source` says where the images came from; a run records it.
+    `reference` says how to open it again, where it was opened from disk.
     """
 
     name: str
@@ -50,12 +52,18 @@ class Collection:
     card: Card = field(repr=False)
     source: str
     binary: bool = False
+    reference: Reference | None = field(default=None, repr=False)
     _known_matches: dict[tuple[tuple[int, ...], int], _Matches] = field(
         default_factory=dict, init=False, repr=False
     )
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def _repr_html_(self) -> str:
+        from unweave.data.summary import collection_html
+
+        return collection_html(self)
 
     @cached_property
     def complete(self) -> NDArray[np.int64]:
@@ -201,7 +209,7 @@ def binned(collection: Collection, name: str, bins: int = 20) -> Collection:
     factors = list(collection.factors)
     factors[j] = Factor(name, bins, "ordinal", labels)
     source = f"{collection.source}; {name} in {bins} bins"
-    return replace(collection, factors=tuple(factors), values=values, source=source)
+    return replace(collection, factors=tuple(factors), values=values, source=source, reference=None)
 
 
 def obstacle_to_grid(collection: Collection) -> str:
@@ -250,6 +258,7 @@ def as_ground_truth(collection: Collection) -> GroundTruth:
         source=collection.source,
         stochastic=len(collection) > len(count),
         binary=collection.binary,
+        reference=collection.reference,
     )
 
 

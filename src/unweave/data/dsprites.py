@@ -15,9 +15,9 @@ import math
 from pathlib import Path
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from unweave.compilation import compiled
 from unweave.data.cache import Progress, cached_table, fingerprint, table_render
 from unweave.data.entry import Entry
 from unweave.data.files import OfficialFile, describe, find
@@ -131,7 +131,7 @@ _COSINES, _SINES = np.cos(_ANGLES).astype(np.float32), np.sin(_ANGLES).astype(np
 _CENTRES = (16 + 32 * np.linspace(0, 1, SIZES[3])).astype(np.float32)
 
 
-@njit(cache=True)
+@compiled()
 def _draw(factors, outlines, corners, cosines, sines, centres, rows):  # type: ignore[no-untyped-def]
     """Set the pixels of each image: rows[i, y] holds row y of image i, first pixel in the highest bit."""
     for i in range(len(factors)):
@@ -148,7 +148,7 @@ def _draw(factors, outlines, corners, cosines, sines, centres, rows):  # type: i
             x0, y0 = x1, y1
 
 
-@njit(cache=True)
+@compiled()
 def _place(x, y, c, s, cx, cy):  # type: ignore[no-untyped-def]
     """Turn a corner, move it, and snap it to 1/256 pixel: whole numbers.
 
@@ -162,7 +162,7 @@ def _place(x, y, c, s, cx, cy):  # type: ignore[no-untyped-def]
     return np.int64(np.rint(np.float64(right) * 256)), 16384 - np.int64(np.rint(np.float64(up) * 256))
 
 
-@njit(cache=True)
+@compiled()
 def _cross(x0, y0, x1, y1, rows):  # type: ignore[no-untyped-def]
     """Flip, in each pixel row whose centre line the edge crosses, all pixels from the edge to the right.
 

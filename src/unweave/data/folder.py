@@ -1,21 +1,24 @@
 """Folders of pictures, and tables of factors in files.
 
 Pictures are decoded once, into a cached table of images; as long as no picture changes its name, size or
-time, later loads open none of them.
+time, later loads open none of them. What identifies the images is a fingerprint of the decoded pixels: a
+folder that was copied, moved or touched holds the same data.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from unweave.data.cache import Progress, Table, cached_table, fingerprint
+from unweave.data.cache import Progress, Table, cached_table, content_digest, fingerprint
 from unweave.data.grid import Images
+from unweave.data.sizing import Fit, HeightWidth, Size, chosen_size, description, fit_picture
 from unweave.errors import MissingFileError, UnweaveError
 
 if TYPE_CHECKING:
@@ -23,12 +26,23 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
-FACTOR_FILES = ("factors.csv", "factors.tsv", "factors.parquet")
+TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl")
+FACTOR_FILES = tuple(f"factors{suffix}" for suffix in TABLE_SUFFIXES)
 FILE_COLUMNS = ("file", "filename", "path", "image")
 # Part of the name of a cached table: a change to how pictures are decoded must change this too.
 DECODER = "pictures-1"
 CHUNK = 256
 GREY_MODES = ("1", "L", "LA", "La", "I", "F")
+ORIENTATION, TURNED = 0x0112, (5, 6, 7, 8)  # the EXIF tag, and its values that swap height and width
+
+
+class Pictures(NamedTuple):
+    """Decoded pictures (n, c, h, w), a fingerprint of their pixels, and how they came to their size."""
+
+    pixels: Images
+    digest: str
+    fit: Fit
+    sizing: str  # what was done to their size; "" if nothing
 
 
 def find_pictures(folder: Path) -> list[str]:
@@ -47,21 +61,30 @@ def find_pictures(folder: Path) -> list[str]:
 
 
 def read_pictures(
-    folder: Path, files: Sequence[str], size: int, channels: int | None, progress: Progress | None
-) -> tuple[Images, str]:
-    """All pictures as one (n, c, size, size) table from the cache, and the fingerprint of the files."""
+    folder: Path,
+    files: Sequence[str],
+    size: Size,
+    fit: Fit | None,
+    channels: int | None,
+    progress: Progress | None,
+) -> Pictures:
+    """All pictures as one (n, c, h, w) table from the cache."""
     states = "\n".join(_state(folder, file) for file in files)
     mark = fingerprint(f"{DECODER}\n{folder.resolve()}\n{states}")
-    if channels is None:
-        # Kept in the cache too: asking each picture again would open them all.
-        colours = _table(f"folder-{mark}-colours", folder, files, (), _has_colour, None)
-        channels = 3 if colours.any() else 1
+    # Kept in the cache too: asking each picture again would open them all.
+    headers = _table(f"folder-{mark}-headers", folder, files, (5,), _header, None)
+    channels = channels or (3 if headers[:, 0].any() else 1)
+    sides = headers[:, 1::2].astype(np.int64) * 256 + headers[:, 2::2]
+    sizes = {(int(height), int(width)) for height, width in np.unique(sides, axis=0)}
+    chosen, fit = chosen_size(sizes, size, fit)
 
     def read(picture: Image) -> Images:
-        return _decode(picture, size, channels)
+        return _decode(picture, chosen, fit, channels)
 
-    name = f"folder-{mark}-{channels}x{size}x{size}"
-    return _table(name, folder, files, (channels, size, size), read, progress), mark
+    name = f"folder-{mark}-{channels}x{chosen[0]}x{chosen[1]}-{fit}"
+    pixels = _table(name, folder, files, (channels, *chosen), read, progress)
+    digest = content_digest(name, lambda: _chunks_of(pixels))
+    return Pictures(pixels, digest, fit, description(sizes, chosen, fit))
 
 
 def read_factor_table(
@@ -85,17 +108,20 @@ def read_factor_table(
 
 
 def _read_file(path: Path) -> pd.DataFrame:
-    """A CSV, TSV or Parquet file as a frame."""
+    """A CSV, TSV, Parquet or JSON lines file as a frame."""
     import pandas as pd
 
     if not path.is_file():
         raise MissingFileError(f"there is no table {path}.")
     suffix = path.suffix.lower()
-    if suffix not in (".csv", ".tsv", ".parquet"):
-        raise UnweaveError(f"a table of factors is a .csv, .tsv or .parquet file; got {path.name}.")
+    if suffix not in TABLE_SUFFIXES:
+        raise UnweaveError(f"a table of factors is a .csv, .tsv, .parquet or .jsonl file; got {path.name}.")
     try:
         if suffix == ".parquet":
             frame = pd.read_parquet(path)
+        elif suffix == ".jsonl":
+            lines = path.read_text(encoding="utf-8-sig").splitlines()
+            frame = pd.DataFrame([json.loads(line) for line in lines if line.strip()])
         else:
             # Names of files stay text: 007 is not 7.
             text = dict.fromkeys(FILE_COLUMNS, str)
@@ -191,12 +217,23 @@ def _table(
     return cached_table(name, (len(files), *row_shape), chunks, progress)
 
 
-def _has_colour(picture: Image) -> bool:
-    return not picture.mode.startswith(GREY_MODES)
+def _chunks_of(pixels: Images) -> Iterator[bytes]:
+    yield f"{pixels.shape}".encode()
+    for start in range(0, len(pixels), CHUNK):
+        yield pixels[start : start + CHUNK].tobytes()
 
 
-def _decode(picture: Image, size: int, channels: int) -> Images:
-    """(c, size, size): upright, transparent parts on black, Lanczos if it has another size."""
+def _header(picture: Image) -> list[int]:
+    """Whether a picture has colour, its height and its width when it stands upright, two bytes each."""
+    width, height = (min(side, 65535) for side in picture.size)
+    if picture.getexif().get(ORIENTATION) in TURNED:
+        height, width = width, height
+    coloured = not picture.mode.startswith(GREY_MODES)
+    return [int(coloured), height // 256, height % 256, width // 256, width % 256]
+
+
+def _decode(picture: Image, size: HeightWidth, fit: Fit, channels: int) -> Images:
+    """(c, h, w): upright, transparent parts on black, brought to height and width."""
     from PIL import Image, ImageOps
 
     picture = ImageOps.exif_transpose(picture)
@@ -205,10 +242,8 @@ def _decode(picture: Image, size: int, channels: int) -> Images:
     if picture.has_transparency_data:
         black = Image.new("RGBA", picture.size, "black")
         picture = Image.alpha_composite(black, picture.convert("RGBA"))
-    picture = picture.convert("L" if channels == 1 else "RGB")
-    if picture.size != (size, size):
-        picture = picture.resize((size, size), Image.Resampling.LANCZOS)
-    return np.asarray(picture).reshape(size, size, channels).transpose(2, 0, 1)
+    picture = fit_picture(picture.convert("L" if channels == 1 else "RGB"), size, fit)
+    return np.asarray(picture).reshape(*size, channels).transpose(2, 0, 1)
 
 
 def _to_8_bits(picture: Image) -> Image:

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unweave.data.reference import Reference
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.streams import Stream
 
@@ -67,7 +68,7 @@ class GroundTruth:
     it. A stochastic ground truth draws something for each image (a colour, noise, a hidden factor), so
     that `observe` needs a seed or stream. With a `weight`, factors are no longer drawn uniformly over the
     grid, and `drawn` says how: see `unweave.data.supervision` for correlated factors and held-out
-    combinations.
+    combinations. `reference` says how to open it again, where it is one's own data on disk.
     """
 
     name: str
@@ -80,6 +81,7 @@ class GroundTruth:
     binary: bool = False
     weight: Weight | None = field(default=None, repr=False)
     drawn: str = "uniformly"
+    reference: Reference | None = field(default=None, repr=False)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -88,6 +90,11 @@ class GroundTruth:
 
     def __len__(self) -> int:
         return math.prod(self.sizes)
+
+    def _repr_html_(self) -> str:
+        from unweave.data.summary import ground_truth_html
+
+        return ground_truth_html(self)
 
     def observe(self, factors: ArrayLike, seed: int | Stream | None = None) -> Images:
         """Images of (n, k) factors: (n, c, h, w) uint8, 0 to 255.

@@ -1,4 +1,4 @@
-"""One's own data: arrays, or a folder of pictures and a table of factors.
+"""One's own data: arrays, a file of arrays, or a folder of pictures and a table of factors.
 
 Where the rows cover every combination of their factors, the data is a ground truth like any other. Where
 they do not (combinations without an image, continuous factors, missing values, no factors at all), it is a
@@ -7,10 +7,9 @@ Collection; `abilities` says what can be done with it.
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +17,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unweave.data.abilities import Ability, abilities
+from unweave.data.array_file import read_arrays
 from unweave.data.cache import Progress
+from unweave.data.catalogue import CATALOGUE
 from unweave.data.collection import Collection, Continuous, as_ground_truth, binned, obstacle_to_grid
 from unweave.data.columns import FactorTable, Kinds, read_factors
 from unweave.data.folder import find_pictures, read_factor_table, read_pictures
 from unweave.data.grid import Card, GroundTruth, Images
+from unweave.data.pixels import Pixels, checked_pixels, digest, file_mark, pixel_mark, sized, to_bytes
+from unweave.data.reference import Reference, ReferenceKind
+from unweave.data.sizing import Fit, Size, check_size, padded
 from unweave.errors import UnweaveError
 
 if TYPE_CHECKING:
@@ -36,13 +40,9 @@ __all__ = [
     "as_ground_truth",
     "binned",
     "from_arrays",
+    "from_file",
     "from_folder",
 ]
-
-SMALLEST = 4  # pixels; a smaller axis cannot be told from an axis of channels
-CHUNK = 1024
-SAMPLED = 256
-LAYOUTS = "(n, h, w), (n, c, h, w) or (n, h, w, c) with c 1 or 3 and h, w at least 4"
 
 
 def from_arrays(
@@ -53,6 +53,8 @@ def from_arrays(
     names: Sequence[str] | None = None,
     kinds: Kinds | None = None,
     grid: bool = True,
+    size: Size | None = None,
+    fit: Fit | None = None,
 ) -> GroundTruth | Collection:
     """A data set of n images and, if known, their factors.
 
@@ -73,6 +75,12 @@ def from_arrays(
         two rows or more on average, and continuous if not.
     grid
         False keeps the rows as a Collection even where they cover the full grid.
+    size
+        The height and width to bring images to: a number, (height, width), or "auto" for a size that the
+        convolutional networks take (see docs/data/own.md). None leaves them as they are.
+    fit
+        How: "resize" (Lanczos filter, the default), "pad" (in the middle of black; larger images are shrunk
+        first, keeping their proportions; the default of "auto") or "crop" (scaled, then cut to the middle).
 
     Returns
     -------
@@ -85,16 +93,46 @@ def from_arrays(
     >>> type(from_arrays(images[:5], {"x": [0, 0.1, 0.25, 0.3, np.nan]})).__name__
     'Collection'
     """
-    pixels = _channels_first(_as_array(images))
-    _check_pixels(pixels)
-    return _assemble(pixels, factors, name, names, kinds, grid, f"arrays {_pixel_mark(pixels)}")
+    pixels = checked_pixels(images)
+    mark = pixel_mark(pixels)
+    made = sized(pixels, mark, size, fit)
+    return _assemble(made, factors, _Table(name, names, kinds, grid), _source("arrays", mark, made.sizing))
+
+
+def from_file(
+    path: str | Path,
+    *,
+    name: str | None = None,
+    names: Sequence[str] | None = None,
+    kinds: Kinds | None = None,
+    grid: bool = True,
+    size: Size | None = None,
+    fit: Fit | None = None,
+) -> GroundTruth | Collection:
+    """A data set of the arrays in an .npz file, or of the images in an .npy file.
+
+    An .npz file holds `images` (or `imgs`) and, if known, their factors: one array (n, k) `factors` with
+    names in `names`, or an array (n,) for each factor under its name. The other options are those of
+    `from_arrays`. A run remembers the file and opens it again.
+    """
+    path = Path(path).expanduser()
+    stored = read_arrays(path)
+    pixels = checked_pixels(stored.images)
+    mark = file_mark(pixels, path)
+    made = sized(pixels, mark, size, fit)
+    if names is None and not isinstance(stored.factors, dict):
+        names = stored.names
+    table = _Table(name or _name_of(path.with_suffix("")), names, kinds, grid)
+    data = _assemble(made, stored.factors, table, _source("arrays", mark, made.sizing))
+    return replace(data, reference=_reference("file", path, data, made.fit, table))
 
 
 def from_folder(
     folder: str | Path,
     table: str | Path | Mapping[str, Any] | pd.DataFrame | None = None,
     *,
-    size: int = 64,
+    size: Size = 64,
+    fit: Fit | None = None,
     channels: int | None = None,
     name: str | None = None,
     names: Sequence[str] | None = None,
@@ -105,141 +143,107 @@ def from_folder(
     """A data set of all pictures in a folder and below it, in the order of their paths.
 
     Pictures (PNG, JPEG, BMP, GIF: its first frame, WebP, TIFF) are decoded once and kept in the cache;
-    others than size x size are resized with a Lanczos filter. `channels` is 1 or 3; if not given, 3 where
-    any picture has colour.
+    others than size x size are resized with a Lanczos filter, or brought to the size as `fit` says.
+    `channels` is 1 or 3; if not given, 3 where any picture has colour.
 
-    `table` is a .csv, .tsv or .parquet file, a dict of columns or a frame: a column `file` (or `filename`,
-    `path`, `image`) with the path in the folder, and a column for each factor. If it is not given,
-    factors.csv (.tsv, .parquet) in the folder is taken where there is one.
-    `names`, `kinds`, `grid` as in `from_arrays`.
+    `table` is a .csv, .tsv, .parquet or .jsonl file, a dict of columns or a frame: a column `file` (or
+    `filename`, `path`, `image`) with the path in the folder, and a column for each factor. If it is not
+    given, factors.csv (.tsv, .parquet, .jsonl) in the folder is taken where there is one.
+    `names`, `kinds`, `grid`, `size`, `fit` as in `from_arrays`. Unless the table is an object in memory, a
+    run remembers the folder and opens it again.
     """
     folder = Path(folder).expanduser()
-    if not isinstance(size, int) or size < SMALLEST or channels not in (None, 1, 3):
+    check_size(size, fit)
+    if size is None or channels not in (None, 1, 3):
         raise UnweaveError(
-            f"size must be a whole number, {SMALLEST} or more, and channels 1 or 3; "
-            f"got size = {size}, channels = {channels}."
+            f"pictures need one size for all of them, and 1 or 3 channels; got size = {size}, channels = "
+            f"{channels}."
         )
     files = find_pictures(folder)
     factors = read_factor_table(folder, files, table)
-    pixels, mark = read_pictures(folder, files, size, channels, progress)
-    name = name or re.sub(r"[^\w.-]+", "-", folder.resolve().name) or "own"
-    return _assemble(pixels, factors, name, names, kinds, grid, f"folder {folder.resolve().name} {mark}")
+    made = read_pictures(folder, files, size, fit, channels, progress)
+    pixels = Pixels(made.pixels, made.pixels.shape[2:], made.fit, made.sizing)
+    options = _Table(name or _name_of(folder), names, kinds, grid)
+    data = _assemble(pixels, factors, options, _source("pictures", made.digest, made.sizing))
+    if table is None or isinstance(table, str | Path):
+        data = replace(data, reference=_reference("folder", folder, data, made.fit, options, table))
+    return data
+
+
+@dataclass(frozen=True)
+class _Table:
+    """How a table of factors is read, and what the data set is called."""
+
+    name: str
+    names: Sequence[str] | None
+    kinds: Kinds | None
+    grid: bool
+
+
+def _source(what: str, mark: str, sizing: str) -> str:
+    return f"{what} {mark}{f' ({sizing})' if sizing else ''}"
+
+
+def _name_of(path: Path) -> str:
+    """A name for the data in a folder or file; never that of a data set of the catalogue."""
+    name = re.sub(r"[^\w.-]+", "-", path.resolve().name).lstrip(".-") or "own"
+    return f"own-{name}" if name in [entry.name for entry in CATALOGUE] else name
+
+
+def _reference(
+    kind: ReferenceKind,
+    path: Path,
+    data: GroundTruth | Collection,
+    fit: Fit,
+    options: _Table,
+    table: str | Path | None = None,
+) -> Reference:
+    place = path.resolve()
+    if table is not None:
+        table = Path(table).expanduser().resolve()
+        table = table.relative_to(place) if table.is_relative_to(place) else table
+    kinds = options.kinds
+    if kinds is not None and not isinstance(kinds, Mapping):
+        kinds = dict(zip([factor.name for factor in data.factors], kinds, strict=True))
+    return Reference(
+        kind=kind,
+        path=str(place),
+        name=data.name,
+        size=data.shape[1:],
+        fit=fit,
+        channels=data.shape[0],
+        source=data.source,
+        table=None if table is None else str(table),
+        names=None if options.names is None else tuple(options.names),
+        kinds=None if kinds is None else tuple(kinds.items()),
+        grid=options.grid,
+    )
 
 
 def _assemble(
-    pixels: NDArray[Any],
-    table: FactorTable | None,
-    name: str,
-    names: Sequence[str] | None,
-    kinds: Kinds | None,
-    grid: bool,
-    source: str,
+    images: Pixels, table: FactorTable | None, options: _Table, source: str
 ) -> GroundTruth | Collection:
+    name, pixels = options.name, images.pixels
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise UnweaveError(f'a name is made of letters, digits, "_", "-" and "."; got "{name}".')
-    factors, values = read_factors(table, len(pixels), names, kinds)
+    factors, values = read_factors(table, len(pixels), options.names, options.kinds)
     values.flags.writeable = False
-    _, channels, height, width = pixels.shape
+    shape = (pixels.shape[1], *images.size)
 
     def look(rows: NDArray[np.int64]) -> Images:
-        return _to_bytes(pixels[rows])
+        return padded(to_bytes(pixels[rows]), images.size)
 
+    note = f"Image size: {images.sizing}." if images.sizing else ""
     collection = Collection(
         name=name,
         factors=factors,
-        shape=(channels, height, width),
+        shape=shape,
         values=values,
         look=look,
-        card=Card(title=name, licence="your own data", citation=""),
+        card=Card(title=name, licence="your own data", citation="", note=note),
         # The values are part of it: they decide which image stands where in a grid.
-        source=f"{source}, factors {_digest([repr(factors).encode(), values.tobytes()])}",
+        source=f"{source}, factors {digest([repr(factors).encode(), values.tobytes()])}",
         # Binary images are tabled in whole bytes.
-        binary=pixels.dtype == np.bool_ and channels * height * width % 8 == 0,
+        binary=pixels.dtype == np.bool_ and int(np.prod(shape)) % 8 == 0,
     )
-    return collection if not grid or obstacle_to_grid(collection) else as_ground_truth(collection)
-
-
-def _as_array(images: ArrayLike) -> NDArray[Any]:
-    if isinstance(images, np.memmap):
-        return images
-    try:
-        return np.asarray(images)
-    except ValueError as error:  # lists of different lengths
-        raise UnweaveError(f"images must be {LAYOUTS}, all of one size; got a ragged list.") from error
-
-
-def _channels_first(images: NDArray[Any]) -> NDArray[Any]:
-    """A view of the images as (n, c, h, w)."""
-    shape = images.shape
-    if images.ndim == 3:
-        view = images[:, None]
-    elif images.ndim == 4 and shape[1] in (1, 3):
-        view = images
-    elif images.ndim == 4 and shape[3] in (1, 3):
-        view = images.transpose(0, 3, 1, 2)
-    else:
-        raise UnweaveError(f"images must be {LAYOUTS}; got {shape}.")
-    if not len(images):
-        raise UnweaveError(f"there must be at least one image; got {shape}.")
-    if min(view.shape[2:]) < SMALLEST:
-        hint = " Is the axis of images missing?" if images.ndim == 3 else ""
-        raise UnweaveError(f"images must be {LAYOUTS}; got {shape}.{hint}")
-    return view
-
-
-def _check_pixels(pixels: NDArray[Any]) -> None:
-    kind = pixels.dtype.kind
-    if pixels.dtype == np.uint8:
-        # Two values, 0 and 1, would look all black and train without a word.
-        if pixels[:CHUNK].max() == 1:
-            raise UnweaveError(
-                "images of uint8 are 0 to 255; these are 0 and 1. Pass images.astype(bool), or images * 255."
-            )
-    elif kind == "f":
-        for start in range(0, len(pixels), CHUNK):
-            _check_floats(pixels[start : start + CHUNK], start)
-    elif kind != "b":
-        raise UnweaveError(
-            f"images must be uint8 (0 to 255), booleans, or floats in [0, 1]; got {pixels.dtype}."
-        )
-
-
-def _check_floats(pixels: NDArray[Any], start: int) -> None:
-    low, high = float(pixels.min()), float(pixels.max())
-    if np.isnan(low):
-        row = start + int(np.flatnonzero(np.isnan(pixels).any(axis=(1, 2, 3)))[0])
-        raise UnweaveError(f"images must not have missing pixels; image {row} has NaN.")
-    if low < 0 or high > 1:
-        raise UnweaveError(
-            f"images of floats must lie in [0, 1]; these reach from {low:g} to {high:g}. "
-            "Scale them, or pass uint8 images of 0 to 255."
-        )
-
-
-def _to_bytes(pixels: NDArray[Any]) -> Images:
-    if pixels.dtype == np.bool_:
-        return pixels * np.uint8(255)
-    if pixels.dtype.kind == "f":
-        return np.rint(pixels.astype(np.float32) * 255).astype(np.uint8)
-    return np.ascontiguousarray(pixels, np.uint8)
-
-
-def _pixel_mark(pixels: NDArray[Any]) -> str:
-    """What tells these images from others: tables of a ground truth are cached under it."""
-    head = f"{pixels.shape} {pixels.dtype.str}"
-    path = getattr(pixels, "filename", None)
-    if path is None:
-        chunks = (pixels[start : start + CHUNK].tobytes() for start in range(0, len(pixels), CHUNK))
-        return _digest(chain([head.encode()], chunks))
-    # A memory map may be larger than memory and slow to read: the state of its file, and some of its rows.
-    state = Path(path).stat()
-    rows = np.linspace(0, len(pixels) - 1, min(SAMPLED, len(pixels))).astype(np.int64)
-    head = f"{head} {path} {state.st_size} {state.st_mtime_ns}"
-    return _digest([head.encode(), pixels[rows].tobytes()])
-
-
-def _digest(parts: Iterable[bytes]) -> str:
-    total = hashlib.blake2b(digest_size=8)
-    for part in parts:
-        total.update(part)
-    return total.hexdigest()
+    return collection if not options.grid or obstacle_to_grid(collection) else as_ground_truth(collection)

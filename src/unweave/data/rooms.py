@@ -20,9 +20,9 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from unweave.compilation import compiled
 from unweave.data.cache import Progress
 from unweave.data.entry import Entry
 from unweave.data.grid import Card, Factor, Factors, GroundTruth, Images
@@ -114,7 +114,7 @@ def palette() -> NDArray[np.float32]:
     return np.asarray([*levels, LIGHT_COLOUR], np.float32)
 
 
-@njit(cache=True)
+@compiled()
 def _mix(geometries, maps, colours, images):  # type: ignore[no-untyped-def]
     """images[i, c, p] = sum over the maps m of share[m, p] * colour[i, m, c], rounded.
 

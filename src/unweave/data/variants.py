@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from unweave.compilation import compiled
 from unweave.data.grid import Factors, GroundTruth, Images
 from unweave.errors import UnweaveError
 from unweave.streams import Stream
@@ -164,7 +164,15 @@ def hide(ground_truth: GroundTruth, hidden: Sequence[str], name: str) -> GroundT
     shown = tuple(f for f, gone in zip(ground_truth.factors, columns, strict=True) if not gone)
     source = f"{ground_truth.source}; {', '.join(hidden)} hidden"
     render = Hidden(ground_truth, tuple(hidden))
-    return replace(ground_truth, name=name, factors=shown, render=render, source=source, stochastic=True)
+    return replace(
+        ground_truth,
+        name=name,
+        factors=shown,
+        render=render,
+        source=source,
+        stochastic=True,
+        reference=None,
+    )
 
 
 def origin(ground_truth: GroundTruth) -> Origin:
@@ -200,10 +208,11 @@ def _painted(ground_truth: GroundTruth, name: str, paint: Paint, what: str) -> G
         source=f"{ground_truth.source}; {what}",
         stochastic=True,
         binary=False,
+        reference=None,
     )
 
 
-@njit(cache=True)
+@compiled()
 def _tint(images, shades):  # type: ignore[no-untyped-def]
     """(n, 3, h, w): each image times its shade of each channel."""
     n, _, height, width = images.shape
@@ -216,7 +225,7 @@ def _tint(images, shades):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True)
+@compiled()
 def _put_before(images, picture, corners, shifts):  # type: ignore[no-untyped-def]
     """(n, 3, h, w): the patch of the picture with its corner there, shifted; negative where a sprite is."""
     n, _, height, width = images.shape

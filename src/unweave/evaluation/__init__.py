@@ -1,6 +1,12 @@
 """From an encoder, or its codes, to scores: `evaluate`."""
 
+from typing import TYPE_CHECKING
+
 from unweave.evaluation.evaluate import evaluate
 from unweave.evaluation.scores import Score, Scores
+from unweave.lazy import lazy_names
 
 __all__ = ["Score", "Scores", "evaluate"]
+
+if not TYPE_CHECKING:
+    __getattr__ = lazy_names(__name__)

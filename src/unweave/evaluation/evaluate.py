@@ -2,48 +2,36 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import ArrayLike
-from threadpoolctl import threadpool_limits
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from unweave.data import Collection, GroundTruth
-from unweave.data import load as load_data
+from unweave.data.opening import open_data
 from unweave.errors import UnweaveError
+from unweave.evaluation.arrays import ArraySource, collection_source
+from unweave.evaluation.choice import Request
+from unweave.evaluation.effort import POINTS, REPRESENTATIONS, Effort
 from unweave.evaluation.encoders import encoder_of
-from unweave.evaluation.scores import Score, Scores
-from unweave.evaluation.sources import (
-    ArraySource,
-    GroundTruthSource,
-    Sample,
-    Source,
-    Tell,
-    collection_source,
-)
-from unweave.metrics.information import mutual_information
-from unweave.metrics.metric import Measured, Metric, measure
-from unweave.metrics.table import SUITES, metrics_named
+from unweave.evaluation.measuring import measure_choice, measure_source
+from unweave.evaluation.scores import Scores
+from unweave.evaluation.sources import GroundTruthSource, Source, Tell
+from unweave.metrics.table import METRICS
 from unweave.streams import Stream
 
-POINTS = (10_000, 5_000)  # to train and to test on, as in the published study
-REPRESENTATIONS = ("mean", "sampled")
+__all__ = ["POINTS", "REPRESENTATIONS", "Effort", "evaluate", "measure_source", "source_of"]
 
 
 def evaluate(
     subject: Any,
-    factors: ArrayLike | None = None,
+    factors: Any = None,
     *,
-    data: str | GroundTruth | Collection | None = None,
+    data: str | Path | GroundTruth | Collection | None = None,
     metrics: str | Sequence[str] = "headline",
     representation: str = "mean",
-    log_var: ArrayLike | None = None,
-    test: tuple[ArrayLike, ArrayLike] | None = None,
+    log_var: Any = None,
+    test: tuple[Any, Any] | None = None,
     points: tuple[int, int] = POINTS,
     repeats: int = 0,
     seed: int | Stream = 0,
@@ -52,68 +40,85 @@ def evaluate(
 ) -> Scores:
     """Scores of codes and factors, of an encoder on a data set, or of a run.
 
-    - `evaluate(codes, factors)`: arrays (n, d) and (n, k). At most `points` rows, chosen at random, are used
-      to train and to test on; a third is held out from what is fitted, unless `test=(codes, factors)` is
-      given. Metrics that intervene look for rows that share a factor, or look points up if all combinations
-      are there.
+    - `evaluate(codes, factors)`: arrays, tensors or data frames (n, d) and (n, k). Factors are whole numbers
+      or words, which are numbered in sorted order; columns of data frames keep their names. At most `points`
+      rows, chosen at random, are used to train and to test on; a third is held out from what is fitted,
+      unless `test=(codes, factors)` is given. Metrics that intervene look for rows that share a factor, or
+      look points up if all combinations are there.
     - `evaluate(encode, data="dsprites")`: a function, a torch module or a transformer of scikit-learn; see
       `unweave.evaluation.encoders.encoder_of` for how each is called.
-    - `evaluate(run)`: a run, on the data that it was trained on, or on `data`.
+    - `evaluate(run)`, `evaluate("runs/...")`: a run, on the data that it was trained on, or on `data`.
 
     `metrics` are names, or quick, headline, study or all. Of a suite, what cannot be measured is left out and
     noted; a metric that is asked for by name is refused. `representation` is mean, or sampled: codes are then
     drawn from q(z|x). With `repeats`, each score is measured so many times more on points drawn anew (given
     arrays: on bootstrap samples of their rows), and gets an interval; its value stays the same.
 
+    >>> import numpy as np
     >>> factors = np.stack(np.meshgrid(*map(np.arange, (4, 5, 6)), indexing="ij"), axis=-1).reshape(-1, 3)
     >>> scores = evaluate(factors * 0.5, factors, metrics="mig, factor_vae_score")
     >>> scores["mig"], scores["factor_vae_score.eval_accuracy"]
     (1.0, 1.0)
     """
-    effort = Effort(points, repeats, seed, jobs)
-    source = source_of(subject, effort, factors=factors, data=data, log_var=log_var, test=test, tell=tell)
-    chosen, notes = possible_metrics(metrics, source)
-    return measure_source(source, chosen, representation, effort, _name_of(subject), notes, tell)
+    effort, request = Effort(points, repeats, seed, jobs), Request.of(metrics)
+    opened = _open_run(subject)
+    source = source_of(
+        opened,
+        effort,
+        factors=factors,
+        data=data,
+        log_var=log_var,
+        test=test,
+        lenient=request.lenient,
+        tell=tell,
+    )
+    choice = request.possible(source)
+    scores, left_out = measure_choice(source, choice, representation, effort, _name_of(opened), tell)
+    notes = (*left_out, *scores.notes)
+    if not scores:
+        raise nothing_measured(notes)
+    return replace(scores, notes=notes)
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How much is measured, and from which seed."""
-
-    points: tuple[int, int] = POINTS
-    repeats: int = 0
-    seed: int | Stream = 0
-    jobs: int | None = None
-
-    def __post_init__(self) -> None:
-        if len(self.points) != 2 or min(self.points) < 1:
-            raise UnweaveError(
-                f"points are how many to train and to test on, such as {POINTS}; got {self.points}."
-            )
-        if self.repeats < 0:
-            raise UnweaveError(f"repeats must be 0 or more; got {self.repeats}.")
-
-    @property
-    def stream(self) -> Stream:
-        """What everything random comes from."""
-        return Stream.of(self.seed).child("evaluation")
+def nothing_measured(notes: Sequence[str]) -> UnweaveError:
+    """The error where nothing of a suite can be measured."""
+    without = [metric.name for metric in METRICS if metric.needs == "unsupervised"]
+    return UnweaveError(
+        f"nothing that was asked for can be measured. {' '.join(notes)} Metrics that need no factors: "
+        f"{', '.join(without)}."
+    )
 
 
 def source_of(
     subject: Any,
     effort: Effort,
     *,
-    factors: ArrayLike | None = None,
-    data: str | GroundTruth | Collection | None = None,
-    log_var: ArrayLike | None = None,
-    test: tuple[ArrayLike, ArrayLike] | None = None,
+    factors: Any = None,
+    data: str | Path | GroundTruth | Collection | None = None,
+    log_var: Any = None,
+    test: tuple[Any, Any] | None = None,
+    lenient: bool = False,
     tell: Tell | None = None,
 ) -> Source:
-    """What can be asked about a subject."""
-    if factors is not None:
-        return ArraySource.of(subject, factors, log_var, test)
-    encode = encoder_of(subject)
+    """What can be asked about a subject.
+
+    If `lenient`, factors that no metric can measure are left out and noted; otherwise they are refused.
+    """
     is_run = hasattr(subject, "spec")
+    if factors is not None:
+        _refuse_two_subjects(subject, data, is_run)
+        return ArraySource.of(subject, factors, log_var, test, lenient=lenient)
+    if log_var is not None or test is not None:
+        raise UnweaveError(
+            "log_var and test belong to codes: evaluate(codes, factors, test=...). An encoder gives its log "
+            "variances itself, and its test points are drawn from the data."
+        )
+    if data is None and not is_run and hasattr(subject, "__len__") and not callable(subject):
+        raise UnweaveError(
+            "codes need their factors: evaluate(codes, factors). Metrics that need none are functions of "
+            "codes, such as unweave.metrics.total_correlation(codes)."
+        )
+    encode = encoder_of(subject)
     if data is None:
         if not is_run:
             raise UnweaveError(
@@ -121,151 +126,51 @@ def source_of(
                 "factors: evaluate(codes, factors)."
             )
         data = subject.data
-    found = load_data(data) if isinstance(data, str) else data
-    if isinstance(found, Collection):
-        return collection_source(encode, found, sum(effort.points), effort.stream)
-    return GroundTruthSource(encode, found, subject.losses if is_run else None, tell=tell)
+    opened = open_data(data) if isinstance(data, str | Path) else data
+    losses = subject.losses if is_run else None
+    if isinstance(opened, Collection):
+        return collection_source(encode, opened, sum(effort.points), effort.stream, losses, lenient)
+    if not isinstance(opened, GroundTruth):
+        raise UnweaveError(
+            "data must be the name of a data set, the path of your own, or what "
+            f"unweave.data.from_arrays(images, factors) returns; got {type(opened).__name__}."
+        )
+    return GroundTruthSource(encode, opened, losses, tell=tell)
 
 
-def measure_source(
-    source: Source,
-    metrics: Sequence[Metric],
-    representation: str,
-    effort: Effort,
-    subject: str,
-    notes: tuple[str, ...] = (),
-    tell: Tell | None = None,
-) -> Scores:
-    """All metrics on one source; each has a stream of its own, so that none moves another's score."""
-    if representation not in REPRESENTATIONS:
-        raise UnweaveError(f'representation must be "mean" or "sampled"; got {representation!r}.')
-    first = _gather(source, metrics, representation, effort.points, effort.stream, again=False)
-    found = _measure(first, metrics, effort.stream, effort.jobs, tell)
-    further = []
-    for repeat in range(1, effort.repeats + 1):
-        stream = effort.stream.child("repeat", repeat)
-        given = _gather(source, metrics, representation, effort.points, stream, again=True)
-        further.append([one.numbers for one, _ in _measure(given, metrics, stream, effort.jobs, tell)])
-    scores = []
-    for i, (metric, (measured, _)) in enumerate(zip(metrics, found, strict=True)):
-        kind = representation if metric.of_representation else ""
-        protocol = metric.protocol(representation, source.rows)
-        for name, value in measured.numbers.items():
-            others = [numbers[i][name] for numbers in further]
-            scores.append(Score(name, protocol, kind, value, *_interval([value, *others])))
-    sample = first.sample
-    matrices = {}
-    if sample:
-        matrices["mutual_information"] = mutual_information(sample.counted_codes, sample.counted_factors)
-    for measured, _ in found:
-        matrices |= measured.matrices
-    images, encoding = source.images, source.seconds
-    source.images, source.seconds = 0, 0.0  # what was encoded is counted once, whoever asks next
-    seconds = {metric.name: each for metric, (_, each) in zip(metrics, found, strict=True)}
-    return Scores(
-        subject,
-        representation,
-        tuple(scores),
-        matrices,
-        source.names,
-        asked=effort.points,
-        points=(len(sample.codes), len(sample.test_codes)) if sample else effort.points,
-        repeats=effort.repeats,
-        seed=effort.seed if isinstance(effort.seed, int) else None,
-        images=images,
-        seconds={"encoding": encoding, **seconds},
-        notes=notes,
-    )
+def _refuse_two_subjects(subject: Any, data: Any, is_run: bool) -> None:
+    if data is not None:
+        raise UnweaveError(
+            "give either factors or data: evaluate(codes, factors) measures the rows that are given, and "
+            "evaluate(encode, data=...) encodes the images of a data set."
+        )
+    if is_run or callable(subject):
+        raise UnweaveError(
+            "factors belong to codes: evaluate(codes, factors). A run, a module or a function is measured on "
+            f"a data set: evaluate(encode, data=...). Got factors with a {type(subject).__name__}."
+        )
 
 
-def _interval(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
-    """The middle 95%; of few values, all of them."""
-    if len(values) < 2:
-        return None, None
-    low, high = np.quantile(values, 0.025, method="lower"), np.quantile(values, 0.975, method="higher")
-    return float(low), float(high)
+def _open_run(subject: Any) -> Any:
+    """The run in a folder; anything but a path is returned as it is."""
+    if not isinstance(subject, str | Path):
+        return subject
+    path = Path(subject).expanduser()
+    if not path.is_dir():
+        raise UnweaveError(
+            f"a text or path must be the folder of a run; {path} is "
+            f"{'a file' if path.exists() else 'not there'}. Load codes from a file first: evaluate(codes, "
+            "factors)."
+        )
+    # Here, because torch takes seconds to import and codes need none of it.
+    from unweave.run import load
 
-
-class _Given(NamedTuple):
-    """What the metrics get, as far as any of them needs it."""
-
-    arguments: dict[str, dict[str, Any]]  # by what a metric needs
-    sample: Sample | None
-
-
-def _gather(
-    source: Source,
-    metrics: Sequence[Metric],
-    kind: str,
-    points: tuple[int, int],
-    stream: Stream,
-    again: bool,
-) -> _Given:
-    needed = {metric.needs for metric in metrics}
-    arguments: dict[str, dict[str, Any]] = {}
-    # The whole grid first, so that the sample is looked up in it.
-    if "representation" in needed:
-        whole = source.interventions(kind)
-        arguments["representation"] = {"codes": None, "factors": None, "representation": whole}
-    if "posterior" in needed:
-        posterior, factors = source.posterior()
-        arguments["posterior"] = {"codes": posterior.mean, "log_var": posterior.log_var, "factors": factors}
-    if "likelihood" in needed:
-        losses, drawn = source.likelihood(points[0], stream.child("likelihood"))
-        arguments["likelihood"] = {
-            "codes": drawn.mean,
-            "factors": None,
-            "log_var": drawn.log_var,
-            "losses": losses,
-        }
-    sample = None
-    if needed & {"codes", "codes+test", "unsupervised"}:
-        sample = source.sample(points, kind, stream, again)
-        counted = {"codes": sample.counted_codes, "factors": sample.counted_factors}
-        arguments |= {"codes": counted, "unsupervised": counted}
-        test = (sample.test_codes, sample.test_factors)
-        arguments["codes+test"] = {"codes": sample.codes, "factors": sample.factors, "test": test}
-    return _Given(arguments, sample)
-
-
-def _measure(
-    given: _Given, metrics: Sequence[Metric], stream: Stream, jobs: int | None, tell: Tell | None
-) -> list[tuple[Measured, float]]:
-    """The numbers of each metric and the seconds they took, several metrics at a time."""
-    done = 0
-
-    def one(metric: Metric) -> tuple[Measured, float]:
-        nonlocal done
-        start = time.perf_counter()
-        found = measure(metric, **given.arguments[metric.needs], seed=stream.child(metric.name))
-        done += 1
-        if tell:
-            tell(done, len(metrics), "measuring")
-        return found, time.perf_counter() - start
-
-    # Threads suffice: what takes long are compiled loops and solvers, which leave Python's lock alone. Linear
-    # algebra of so small matrices is slower on several cores, and its last digits depend on their number.
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(jobs or os.cpu_count()) as threads:
-        return list(threads.map(one, metrics))
-
-
-def possible_metrics(metrics: str | Sequence[str], source: Source) -> tuple[list[Metric], tuple[str, ...]]:
-    """The metrics that were asked for; of a suite, those that the source can give, and what is left out."""
-    words = metrics.split(",") if isinstance(metrics, str) else list(metrics)
-    by_name = {word.strip().replace("-", "_") for word in words} - SUITES.keys()
-    chosen, notes = [], []
-    for metric in metrics_named(metrics):
-        reason = source.lacks(metric.needs)
-        if reason is None:
-            chosen.append(metric)
-        elif metric.name in by_name:
-            raise UnweaveError(f"{metric.name} cannot be measured here: {reason}.")
-        else:
-            notes.append(f"{metric.name} was left out: {reason}.")
-    return chosen, tuple(notes)
+    return load(path)
 
 
 def _name_of(subject: Any) -> str:
     if hasattr(subject, "spec"):
         return str(subject.path)
-    return "codes" if isinstance(subject, np.ndarray | list) else type(subject).__name__
+    if callable(subject) or hasattr(subject, "transform"):
+        return type(subject).__name__
+    return "codes"

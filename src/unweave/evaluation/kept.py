@@ -8,16 +8,22 @@ user asked to keep them (59 MB for dSprites and ten codes).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from unweave.data import GroundTruth
-from unweave.errors import UnweaveError
+from unweave.errors import DiskFullError, UnweaveError
+from unweave.evaluation.choice import Request, left_out_notes
+from unweave.evaluation.effort import Effort
 from unweave.evaluation.encoders import Posterior
-from unweave.evaluation.evaluate import Effort, measure_source, possible_metrics, source_of
+from unweave.evaluation.evaluate import source_of
+from unweave.evaluation.measuring import measure_choice
 from unweave.evaluation.scores import SCHEMA, Scores
 from unweave.evaluation.sources import GroundTruthSource, Tell
 from unweave.locks import hold
@@ -31,6 +37,13 @@ SCORES, CODES = "scores.json", "codes.safetensors"
 GRID_CHUNK = 8192  # images that are made at once
 
 
+class Evaluation(NamedTuple):
+    """The scores of a run, one record a representation, and why they were not written, if that failed."""
+
+    records: list[Scores]
+    not_kept: UnweaveError | None = None
+
+
 def evaluate_run(
     run: Run,
     metrics: str | Sequence[str] = "headline",
@@ -39,50 +52,126 @@ def evaluate_run(
     *,
     data: Data | None = None,
     keep: bool = False,
+    lenient: bool = False,
     tell: Tell | None = None,
 ) -> list[Scores]:
     """The scores of a run that were asked for, one record a representation; new ones go into its folder.
 
-    With `keep`, the codes of the whole grid are kept there too.
+    With `keep`, the codes of the whole grid are kept there too. Scores that cannot be kept are an error. If
+    `lenient`, metrics that cannot be measured are left out even if they were asked for by name.
     """
-    effort = effort or Effort()
-    if run.result["outcome"] != "finished":
-        raise UnweaveError(
-            f"the run in {run.path} is {run.result['outcome']}, so its codes cannot be measured. Train it "
-            "again with other settings."
-        )
-    source = source_of(run, effort, data=data, tell=tell)
-    chosen, notes = possible_metrics(metrics, source)
+    found = evaluate_and_keep(
+        run, metrics, representations, effort, data=data, keep=keep, lenient=lenient, tell=tell
+    )
+    if found.not_kept is not None:
+        raise found.not_kept
+    return found.records
+
+
+def evaluate_and_keep(
+    run: Run,
+    metrics: str | Sequence[str] = "headline",
+    representations: Sequence[str] = ("mean",),
+    effort: Effort | None = None,
+    *,
+    data: Data | None = None,
+    keep: bool = False,
+    lenient: bool = False,
+    tell: Tell | None = None,
+) -> Evaluation:
+    """What `evaluate_run` returns, also where nothing can be written into the run's folder."""
+    effort, request = effort or Effort(), Request.of(metrics)
+    if lenient:
+        request = replace(request, by_name=frozenset())
+    _check_finished(run)
+    source = source_of(run, effort, data=data, lenient=request.lenient, tell=tell)
+    choice = request.possible(source)
+    found, failures = [], _Failures()
     for representation in representations:
         records = _of_effort(kept_scores(run.folder), effort)
         missing = [
             metric
-            for metric in chosen
-            if not _is_kept(metric, metric.protocol(representation, source.rows), records, effort.repeats)
+            for metric in choice.metrics
+            if not _is_kept(
+                metric, metric.protocol(representation, source.rows, source.disjoint), records, effort.repeats
+            )
         ]
+        record = _record_of(records, representation)
+        left_out = left_out_notes(choice.left_out)
         if missing:
             if isinstance(source, GroundTruthSource) and source.grid is None:
                 source.grid = _kept_grid(run, len(source.truth))
-            now = measure_source(source, missing, representation, effort, str(run.path), notes, tell)
-            _add(run.folder, now, effort)
+            now, left_out = measure_choice(
+                source, replace(choice, metrics=tuple(missing)), representation, effort, str(run.path), tell
+            )
+            with failures.noted(run.path / SCORES):
+                _add(run.folder, now, effort)
+            record = now if record is None else _merged(record, now)
+        found.append(_only(record or _nothing(run, representation, effort), choice.metrics, left_out))
     if keep and isinstance(source, GroundTruthSource) and not source.truth.stochastic:
-        _keep_grid(run, source.encode_grid())
-    kept = {record.representation: record for record in _of_effort(kept_scores(run.folder), effort)}
-    # Scores of the run itself are kept once, so a representation may have none of its own.
-    nothing = Scores(str(run.path), "", (), asked=effort.points, points=effort.points)
-    return [
-        _only(kept.get(representation, replace(nothing, representation=representation)), chosen, notes)
-        for representation in representations
-    ]
+        with failures.noted(run.path / CODES):
+            _keep_grid(run, source.encode_grid())
+    return Evaluation(found, failures.first)
+
+
+def _check_finished(run: Run) -> None:
+    outcome = run.result["outcome"]
+    if outcome == "unfinished":
+        raise UnweaveError(
+            f"the run in {run.path} is not finished, so its codes cannot be measured. Train it to the end."
+        )
+    if outcome != "finished":
+        raise UnweaveError(
+            f"the run in {run.path} is {outcome}, so its codes cannot be measured. Train it "
+            "again with other settings."
+        )
+
+
+def _record_of(records: Iterable[Scores], representation: str) -> Scores | None:
+    return next((record for record in records if record.representation == representation), None)
+
+
+def _nothing(run: Run, representation: str, effort: Effort) -> Scores:
+    """A record without scores: those of the run itself are kept once, with the first representation."""
+    return Scores(str(run.path), representation, (), asked=effort.points, points=effort.points)
+
+
+@dataclass
+class _Failures:
+    """What kept files from being written; the first is enough to know."""
+
+    first: UnweaveError | None = None
+
+    @contextmanager
+    def noted(self, path: Path) -> Iterator[None]:
+        """Go on if a file cannot be written. Other errors are raised."""
+        try:
+            yield
+        except (OSError, UnweaveError) as error:
+            cause = error if isinstance(error, OSError) else error.__cause__
+            if not isinstance(cause, OSError):
+                raise
+            kind = DiskFullError if isinstance(error, DiskFullError) else UnweaveError
+            reason = (cause.strerror or str(cause)).lower()
+            self.first = self.first or kind(f"the scores were not kept: cannot write {path}: {reason}.")
 
 
 def all_kept(
     folder: RunFolder, metrics: Sequence[str], representations: Sequence[str], effort: Effort
 ) -> bool:
-    """Whether a run's folder has all these scores, so that nobody need load its networks."""
+    """Whether a run's folder has all these scores, so that nobody need load its networks.
+
+    Which points they are from depends on the data, which is not opened: any protocol of a metric counts.
+    """
     records = _of_effort(kept_scores(folder), effort)
     return all(
-        _is_kept(metric, metric.protocol(representation), records, effort.repeats)
+        any(
+            _is_kept(metric, score.protocol, [record], effort.repeats)
+            for record in records
+            for score in record.scores
+            if score.representation in ("", representation)
+            and score.protocol.startswith(metric.estimator.removesuffix("]"))
+        )
         for representation in representations
         for metric in metrics_named(metrics)
     )
@@ -167,6 +256,7 @@ def _merged(before: Scores, now: Scores) -> Scores:
         repeats=max(before.repeats, now.repeats),
         images=before.images + now.images,
         seconds=before.seconds | now.seconds,
+        notes=tuple(dict.fromkeys((*before.notes, *now.notes))),
     )
 
 
@@ -174,7 +264,8 @@ def _only(record: Scores, metrics: Sequence[Metric], notes: tuple[str, ...]) -> 
     """The scores of some metrics, in their order."""
     order = {metric.name: i for i, metric in enumerate(metrics)}
     chosen = [score for score in record.scores if score.metric in order]
-    return replace(record, scores=tuple(sorted(chosen, key=lambda s: order[s.metric])), notes=notes)
+    scores = tuple(sorted(chosen, key=lambda s: order[s.metric]))
+    return replace(record, scores=scores, notes=tuple(dict.fromkeys((*notes, *record.notes))))
 
 
 def _kept_grid(run: Run, points: int) -> Posterior | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unweave.errors import UnweaveError, did_you_mean
+from unweave.notebook import heading, paragraph, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,8 +49,9 @@ class Scores(Mapping[str, float]):
     """Scores by name, as a dictionary: scores["mig"], dict(scores).
 
     `matrices` are (d, k), rows codes and columns factors: mutual_information; importance where DCI was asked
-    for; accuracy where SAP was. `seconds` has the cost of encoding apart from that of each metric, `images`
-    how many images were encoded. `notes` say what could not be measured, and why.
+    for; accuracy where SAP was; `matrix` gives one as a data frame. `seconds` has the cost of encoding apart
+    from that of each metric, `images` how many images were encoded. `notes` say what could not be measured,
+    how points to test on were held out, and which scores to read with care.
     """
 
     subject: str
@@ -57,6 +59,7 @@ class Scores(Mapping[str, float]):
     scores: tuple[Score, ...]
     matrices: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     factors: tuple[str, ...] = ()  # their names
+    codes: tuple[str, ...] = ()  # their names, where they have some
     asked: tuple[int, int] = (0, 0)  # points to train and to test on that were asked for
     points: tuple[int, int] = (0, 0)  # those that there were
     repeats: int = 0
@@ -90,6 +93,38 @@ class Scores(Mapping[str, float]):
                 return score
         raise KeyError(f'no score "{name}". {did_you_mean(name, list(self)) if self.scores else ""}')
 
+    @property
+    def code_names(self) -> tuple[str, ...]:
+        """The names of the codes; z0, z1, ... where they have none."""
+        rows = max((len(matrix) for matrix in self.matrices.values()), default=0)
+        return self.codes or tuple(f"z{i}" for i in range(rows))
+
+    def matrix(self, name: str = "mutual_information") -> pd.DataFrame:
+        """A factor-latent matrix with the names of codes (rows) and factors (columns)."""
+        import pandas as pd
+
+        return pd.DataFrame(self._matrix(name), index=list(self.code_names), columns=list(self.factors))
+
+    def _matrix(self, name: str) -> NDArray[np.float64]:
+        if name not in self.matrices:
+            known = did_you_mean(name, self.matrices) if self.matrices else "There is none."
+            raise UnweaveError(f'these scores have no matrix "{name}". {known}')
+        return self.matrices[name]
+
+    def _repr_html_(self) -> str:
+        """The scores as a table for notebooks, with the notes below it."""
+        columns = ["score", "value", "95% of the repeats", "protocol"]
+        repeated = any(score.low is not None for score in self.scores)
+        rows = [
+            [score.name, f"{score.value:.4f}", _interval(score).strip(" ()"), score.protocol]
+            for score in self.scores
+        ]
+        if not repeated:
+            columns, rows = [columns[0], columns[1], columns[3]], [[r[0], r[1], r[3]] for r in rows]
+        train, test = self.points
+        title = f"{self.subject}, {self.representation} codes, {train:,} + {test:,} points"
+        return "".join([heading(title), table(columns, rows), *(paragraph(note) for note in self.notes)])
+
     def table(self) -> pd.DataFrame:
         """One row a score: name, value, low, high, protocol."""
         import pandas as pd
@@ -107,6 +142,7 @@ class Scores(Mapping[str, float]):
             "scores": [asdict(score) for score in self.scores],
             "matrices": {name: matrix.tolist() for name, matrix in self.matrices.items()},
             "factors": list(self.factors),
+            "codes": list(self.codes),
             "asked": list(self.asked),
             "points": list(self.points),
             "repeats": self.repeats,
@@ -135,6 +171,7 @@ class Scores(Mapping[str, float]):
                 tuple(Score(**score) for score in record["scores"]),
                 {name: np.array(matrix) for name, matrix in record["matrices"].items()},
                 tuple(record["factors"]),
+                tuple(record.get("codes", ())),
                 (record["asked"][0], record["asked"][1]),
                 (record["points"][0], record["points"][1]),
                 record["repeats"],
@@ -148,19 +185,17 @@ class Scores(Mapping[str, float]):
 
     def plot(self, path: str | Path | None = None, matrix: str | None = None) -> Figure:
         """Draw a factor-latent matrix, or all there are; with a path, write the picture there too."""
-        from matplotlib.figure import Figure
+        from unweave.inline_figure import InlineFigure
 
         names = [matrix] if matrix else list(self.matrices)
         for name in names:
-            if name not in self.matrices:
-                known = did_you_mean(name, self.matrices) if self.matrices else "There is none."
-                raise UnweaveError(f'these scores have no matrix "{name}". {known}')
+            self._matrix(name)
         if not names:
             raise UnweaveError("these scores have no matrix to draw: measure mig, dci or sap.")
         rows = len(self.matrices[names[0]])
-        figure = Figure(figsize=(0.8 + 3.2 * len(names), 1.6 + 0.28 * rows), layout="constrained")
+        figure = InlineFigure(figsize=(0.8 + 3.2 * len(names), 1.6 + 0.28 * rows), layout="constrained")
         for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
-            _draw(axes, self.matrices[name], self.factors, TITLES.get(name, name))
+            _draw(axes, self.matrices[name], self.factors, self.code_names, TITLES.get(name, name))
         figure.suptitle(f"{Path(self.subject).name}, {self.representation} codes", fontsize=10)
         if path is not None:
             save_figure(figure, path)
@@ -179,10 +214,12 @@ def _interval(score: Score) -> str:
     return "" if score.low is None or score.high is None else f"  ({score.low:.4f} to {score.high:.4f})"
 
 
-def _draw(axes: Any, matrix: NDArray[np.float64], factors: tuple[str, ...], title: str) -> None:
+def _draw(
+    axes: Any, matrix: NDArray[np.float64], factors: Sequence[str], codes: Sequence[str], title: str
+) -> None:
     axes.imshow(matrix, cmap="Blues", vmin=0, vmax=max(float(matrix.max()), 1e-12), aspect="auto")
     axes.set_xticks(range(matrix.shape[1]), factors or range(matrix.shape[1]), rotation=30, fontsize=8)
-    axes.set_yticks(range(matrix.shape[0]), [f"z{i}" for i in range(matrix.shape[0])], fontsize=8)
+    axes.set_yticks(range(matrix.shape[0]), codes, fontsize=8)
     axes.set_title(title, fontsize=9)
     for (i, j), value in np.ndenumerate(matrix):
         dark = value > 0.6 * matrix.max()

@@ -1,12 +1,14 @@
-"""Where the codes of an evaluation come from: arrays, or an encoder and its data.
+"""Where the codes of an evaluation come from: what metrics ask for, and an encoder with a ground truth.
 
 A source answers what metrics ask for: a sample of points to train and to test on, codes of chosen factors,
 posteriors of all images, likelihoods. For a deterministic ground truth the whole grid is encoded once, if
-anything needs it, and all of these are look-ups in that table.
+anything needs it, and all of these are look-ups in that table. Sources of arrays are in
+`unweave.evaluation.arrays`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,18 +16,18 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from unweave.data import Collection, GroundTruth
-from unweave.data.grid import Factor
+from unweave.data import CATALOGUE, GroundTruth
 from unweave.errors import UnweaveError
 from unweave.evaluation.encoders import EncodeImages, Posterior
-from unweave.metrics.checks import check_codes, check_codes_factors
 from unweave.metrics.metric import Needs
 from unweave.metrics.representation import Representation
 from unweave.streams import Stream
 
 CHUNK = 2048  # images that are made and encoded at once
+MUCH = 0.1  # share of the test points above which images shared with training points are worth a note
+FEW = 1000  # images; scores from fewer depend much on which they are
 Tell: TypeAlias = Callable[[int, int, str], None]  # how many of how many are done, and of what
 # images, codes -> -log p(x|z) of each.
 Losses: TypeAlias = Callable[[NDArray[np.uint8], NDArray[Any]], NDArray[np.float64]]
@@ -43,6 +45,7 @@ class Sample(NamedTuple):
     factors: NDArray[np.int64]
     test_codes: NDArray[Any]
     test_factors: NDArray[np.int64]
+    notes: tuple[str, ...] = ()  # how the points to test on were held out, where that must be known
 
 
 class Source(Protocol):
@@ -53,7 +56,19 @@ class Source(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the factors."""
+        """The names of the factors that can be measured."""
+
+    @property
+    def code_names(self) -> tuple[str, ...]:
+        """The names of the codes, where they have some."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out of the data, and why; and what else to know of the data."""
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether points to test on are drawn from other images than points to train on."""
 
     @property
     def rows(self) -> int | None:
@@ -76,108 +91,6 @@ class Source(Protocol):
 
 
 @dataclass(eq=False)
-class ArraySource:
-    """Codes and factors that the user has; row i of one belongs to row i of the other."""
-
-    codes: NDArray[np.float64]
-    factors: NDArray[np.int64]
-    log_var: NDArray[np.float64] | None = None
-    test: tuple[NDArray[np.float64], NDArray[np.int64]] | None = None
-    names: tuple[str, ...] = ()
-    images: int = 0
-    seconds: float = 0.0
-
-    @classmethod
-    def of(
-        cls,
-        codes: ArrayLike,
-        factors: ArrayLike,
-        log_var: ArrayLike | None = None,
-        test: tuple[ArrayLike, ArrayLike] | None = None,
-        names: tuple[str, ...] = (),
-    ) -> ArraySource:
-        """Check what came."""
-        mean, whole = check_codes_factors(codes, factors)
-        spread = None if log_var is None else check_codes(log_var, "log_var")
-        if spread is not None and spread.shape != mean.shape:
-            raise UnweaveError(f"log_var must be {mean.shape} like codes; got {spread.shape}.")
-        held_out = None if test is None else check_codes_factors(*test, varied=False)
-        if held_out and (held_out[0].shape[1:], held_out[1].shape[1:]) != (mean.shape[1:], whole.shape[1:]):
-            raise UnweaveError(
-                f"test must have {mean.shape[1]} codes and {whole.shape[1]} factors like the rest; got "
-                f"{held_out[0].shape[1]} and {held_out[1].shape[1]}."
-            )
-        return cls(mean, whole, spread, held_out, names or tuple(f"v{j}" for j in range(whole.shape[1])))
-
-    @property
-    def rows(self) -> int | None:
-        """The number of rows, unless they are all combinations of factors."""
-        return None if self._grid is not None else len(self.codes)
-
-    def lacks(self, needs: Needs) -> str | None:
-        """Why something cannot be had, or None."""
-        if needs == "posterior" and self.log_var is None:
-            return "it needs the log variances of q(z|x): give log_var="
-        if needs == "likelihood":
-            return "it needs a trained run"
-        return None
-
-    def sample(self, points: tuple[int, int], kind: str, stream: Stream, again: bool) -> Sample:
-        """Rows chosen at random; again: a bootstrap sample of those."""
-        codes, factors = self._drawn(kind, stream), self.factors
-        if self.test is not None:
-            counted = train = np.arange(len(codes))
-            test = np.arange(len(self.test[0]))
-            test_codes, test_factors = self.test
-        else:
-            order = stream.child("order").permutations(1, len(codes))[0]
-            held_out = min(len(order) // 3, points[1])
-            if not held_out:
-                raise UnweaveError(f"an evaluation needs at least 3 rows; got {len(codes)}. Give more.")
-            test, train, counted = order[:held_out], order[held_out:][: points[0]], order[: points[0]]
-            test_codes, test_factors = codes, factors
-        if again:  # the bootstrap: rows drawn from those rows, with replacement
-            train, test, counted = (
-                rows[stream.child(name).integers(len(rows), [len(rows)])[:, 0]]
-                for name, rows in (("train rows", train), ("test rows", test), ("counted rows", counted))
-            )
-        fitted = codes[train], factors[train]
-        return Sample(codes[counted], factors[counted], *fitted, test_codes[test], test_factors[test])
-
-    def interventions(self, kind: str) -> Representation:
-        """Look-ups in the rows."""
-        codes = self._drawn(kind, Stream.of(0).child("interventions"))
-        if self._grid is None:
-            return Representation.from_rows(codes, self.factors)
-        order, sizes = self._grid
-        return Representation.from_table(codes[order], sizes)
-
-    def posterior(self) -> tuple[Posterior, NDArray[np.int64]]:
-        """Posteriors and factors of all images."""
-        return Posterior(self.codes, self.log_var), self.factors
-
-    def likelihood(self, n: int, stream: Stream) -> tuple[NDArray[np.float64], Posterior]:  # noqa: ARG002
-        """Refuse: codes do not say how likely images are."""
-        raise UnweaveError("codes alone do not say how likely images are.")
-
-    def _drawn(self, kind: str, stream: Stream) -> NDArray[Any]:
-        if kind == "mean":
-            return self.codes
-        return Posterior(self.codes, self.log_var).draw(stream.child("noise").normal(*self.codes.shape))
-
-    @cached_property
-    def _grid(self) -> tuple[NDArray[np.int64], tuple[int, ...]] | None:
-        """The order of the rows in the grid of all combinations, where each is there exactly once."""
-        columns = [np.unique(column, return_inverse=True)[1] for column in self.factors.T]
-        sizes = tuple(int(column.max()) + 1 for column in columns)
-        if np.prod([float(size) for size in sizes]) != len(self.factors):
-            return None
-        place = np.ravel_multi_index(tuple(columns), sizes)
-        order = np.argsort(place, kind="stable")
-        return (order, sizes) if (place[order] == np.arange(len(order))).all() else None
-
-
-@dataclass(eq=False)
 class GroundTruthSource:
     """An encoder, and a ground truth whose images it encodes."""
 
@@ -191,15 +104,41 @@ class GroundTruthSource:
     seconds: float = 0.0
     _noise: Stream = field(default_factory=lambda: Stream.of(0).child("whole grid"))
 
+    code_names: tuple[str, ...] = ()
+
+    @cached_property
+    def varied(self) -> NDArray[np.int64]:
+        """The columns of the factors that take two values or more."""
+        return np.flatnonzero(np.array(self.truth.sizes) > 1)
+
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the factors."""
-        return tuple(factor.name for factor in self.truth.factors)
+        """The names of the factors that can be measured."""
+        return tuple(self.truth.factors[j].name for j in self.varied)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out of the data, and whether there are too few images."""
+        constant = [factor.name for factor in self.truth.factors if factor.size == 1]
+        notes = [f'factor "{name}" was left out: it has one value only.' for name in constant]
+        if not self.truth.stochastic and len(self.truth) < FEW:
+            notes.append(
+                f"{self.truth.name} has {len(self.truth)} images; scores from fewer than {FEW:,} are rough."
+            )
+        return tuple(notes)
+
+    @cached_property
+    def disjoint(self) -> bool:
+        """Data sets of the catalogue keep the published protocol: all points are drawn from all images."""
+        published = {entry.name: tuple(factor.size for factor in entry.factors) for entry in CATALOGUE}
+        return published.get(self.truth.name) != self.truth.sizes
 
     def lacks(self, needs: Needs) -> str | None:
         """Why something cannot be had, or None."""
-        if needs == "likelihood" and self.losses is None:
-            return "it needs a trained run"
+        if needs == "likelihood":
+            return "it needs a trained run" if self.losses is None else None
+        if needs != "unsupervised" and not self.names:
+            return f"no factor of {self.truth.name} takes two values"
         return None
 
     def encode_grid(self) -> Posterior:
@@ -212,38 +151,74 @@ class GroundTruthSource:
                 parts.append(self._encode(images))
                 if self.tell:
                     self.tell(int(index[-1]) + 1, len(self.truth), "encoding")
-            self.grid = _joined(parts)
+            self.grid = joined(parts)
         return self.grid
 
     def sample(self, points: tuple[int, int], kind: str, stream: Stream, again: bool) -> Sample:  # noqa: ARG002
         """Points drawn anew from the ground truth."""
-        factors = self.truth.sample_factors(sum(points), stream)
-        codes = self._codes(factors, kind, stream)
-        train, test = (codes[: points[0]], factors[: points[0]]), (codes[points[0] :], factors[points[0] :])
-        return Sample(*train, *train, *test)
+        # Twice as many where images are split, so that both parts have their points.
+        drawn = self.truth.sample_factors(sum(points) * (2 if self.disjoint else 1), stream)
+        if not self.truth.stochastic and len(self.truth) <= len(drawn):
+            self.encode_grid()
+        codes, factors = self._codes(drawn, kind, stream), drawn[:, self.varied]
+        counted = train = np.arange(points[0])
+        test, note = np.arange(points[0], sum(points)), self._overlap(drawn, points)
+        if self.disjoint:
+            images = self._image_numbers(drawn, stream)
+            train, test, note = _held_out(images, points, stream, self.truth.name)
+        return Sample(
+            codes[counted], factors[counted], codes[train], factors[train], codes[test], factors[test], note
+        )
 
     def interventions(self, kind: str) -> Representation:
         """Look-ups in the grid; images that are drawn at random are encoded as they are asked for."""
         if not self.truth.stochastic:
             self.encode_grid()
-        return Representation(lambda factors, stream: self._codes(factors, kind, stream), self.truth.sizes)
+
+        def encode(chosen: NDArray[np.int64], stream: Stream) -> NDArray[Any]:
+            factors = np.zeros((len(chosen), len(self.truth.factors)), np.int64)
+            factors[:, self.varied] = chosen
+            return self._codes(factors, kind, stream)
+
+        return Representation(encode, tuple(self.truth.sizes[j] for j in self.varied))
 
     def posterior(self) -> tuple[Posterior, NDArray[np.int64]]:
         """Posteriors and factors of all images."""
-        return self.encode_grid(), self.truth.factors_at(np.arange(len(self.truth)))
+        return self.encode_grid(), self.truth.factors_at(np.arange(len(self.truth)))[:, self.varied]
 
     def likelihood(self, n: int, stream: Stream) -> tuple[NDArray[np.float64], Posterior]:
         """How unlikely n drawn images are, -log p(x|z), and their posteriors."""
         if self.losses is None:
             raise UnweaveError("only a trained run says how likely images are.")
-        posteriors, losses = [], []
-        for start in range(0, n, CHUNK):
-            part = stream.skip(start)
-            factors = self.truth.sample_factors(min(CHUNK, n - start), part)
-            posteriors.append(self._posterior(factors, part))
-            noise = part.child("noise").normal(*posteriors[-1].mean.shape)
-            losses.append(self.losses(self.truth.observe(factors, part), posteriors[-1].draw(noise)))
-        return np.concatenate(losses), _joined(posteriors)
+
+        def draw(count: int, part: Stream) -> tuple[NDArray[np.uint8], Posterior]:
+            factors = self.truth.sample_factors(count, part)
+            return self.truth.observe(factors, part), self._posterior(factors, part)
+
+        return likelihood_of(draw, self.losses, n, stream)
+
+    def _image_numbers(self, factors: NDArray[np.int64], stream: Stream) -> NDArray[np.int64]:
+        """(n,) numbers 0, 1, ..., equal where two points show the same image."""
+        if not self.truth.stochastic:
+            return np.unique(self.truth.index(factors), return_inverse=True)[1]
+        marks: list[bytes] = []
+        for start in range(0, len(factors), CHUNK):
+            images = self.truth.observe(factors[start : start + CHUNK], stream.skip(start))
+            marks += [hashlib.blake2b(image.tobytes(), digest_size=8).digest() for image in images]
+        return np.unique(np.frombuffer(b"".join(marks), np.uint64), return_inverse=True)[1]
+
+    def _overlap(self, factors: NDArray[np.int64], points: tuple[int, int]) -> tuple[str, ...]:
+        """A note where many points to test on show an image that was trained on."""
+        if self.truth.stochastic or self.disjoint:
+            return ()
+        index = self.truth.index(factors)
+        share = float(np.isin(index[points[0] :], index[: points[0]]).mean())
+        if share <= MUCH:
+            return ()
+        return (
+            f"{share:.0%} of the test points show an image that is also a training point, because points are "
+            f"drawn with replacement from the {len(self.truth):,} images of {self.truth.name}, as published.",
+        )
 
     def _codes(self, factors: NDArray[np.int64], kind: str, stream: Stream) -> NDArray[Any]:
         posterior = self._posterior(factors, stream)
@@ -258,7 +233,7 @@ class GroundTruthSource:
             return Posterior(self.grid.mean[found], None if log_var is None else log_var[found])
         starts = range(0, len(factors), CHUNK)
         images = (self.truth.observe(factors[s : s + CHUNK], stream.skip(s)) for s in starts)
-        return _joined([self._encode(part) for part in images])
+        return joined([self._encode(part) for part in images])
 
     def _encode(self, images: NDArray[np.uint8]) -> Posterior:
         start = time.perf_counter()
@@ -268,30 +243,42 @@ class GroundTruthSource:
         return found
 
 
-def collection_source(encode: EncodeImages, data: Collection, most: int, seed: Stream) -> ArraySource:
-    """Codes of at most so many rows of a collection, chosen at random from those that know every factor."""
-    for factor in data.factors:
-        if not isinstance(factor, Factor):
-            raise UnweaveError(
-                f'"{factor.name}" of {data.name} is continuous, and scores count values: bin it first, with '
-                f'binned(collection, "{factor.name}").'
-            )
-    if not data.factors or len(data.complete) < 3:
+def _held_out(
+    images: NDArray[np.int64], points: tuple[int, int], stream: Stream, name: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[str, ...]]:
+    """Rows to train and to test on that share no image, and a note; `images` (n,) numbers them."""
+    count = int(images.max()) + 1
+    if count < 2:
         raise UnweaveError(
-            f"{data.name} has {len(data.complete)} rows in which every factor is known; an evaluation needs "
-            "3 or more, and better thousands."
+            f"{name} has one image only, so none can be held out to test on. Give more images."
         )
-    order = seed.child("rows").permutations(1, len(data.complete))[0][:most]
-    rows, start = data.complete[order], time.perf_counter()
-    parts = [encode(data.images_at(rows[first : first + CHUNK])) for first in range(0, len(rows), CHUNK)]
-    seconds, found = time.perf_counter() - start, _joined(parts)
-    names = tuple(factor.name for factor in data.factors)
-    source = ArraySource.of(found.mean, data.values_at(rows), found.log_var, names=names)
-    source.images, source.seconds = len(rows), seconds
-    return source
+    held = min(max(round(count * points[1] / sum(points)), 1), count - 1)
+    is_test = np.zeros(count, np.bool_)
+    is_test[stream.child("held out").permutations(1, count)[0][:held]] = True
+    rows = is_test[images]
+    note = f"Test points show {held:,} images of {name}, training points {count - held:,} others."
+    return np.flatnonzero(~rows)[: points[0]], np.flatnonzero(rows)[: points[1]], (note,)
 
 
-def _joined(parts: list[Posterior]) -> Posterior:
+def likelihood_of(
+    draw: Callable[[int, Stream], tuple[NDArray[np.uint8], Posterior]],
+    losses: Losses,
+    n: int,
+    stream: Stream,
+) -> tuple[NDArray[np.float64], Posterior]:
+    """-log p(x|z) and the posteriors of n images; `draw` gives so many images and their posteriors."""
+    posteriors, found = [], []
+    for start in range(0, n, CHUNK):
+        part = stream.skip(start)
+        images, posterior = draw(min(CHUNK, n - start), part)
+        noise = part.child("noise").normal(*posterior.mean.shape)
+        found.append(losses(images, posterior.draw(noise)))
+        posteriors.append(posterior)
+    return np.concatenate(found), joined(posteriors)
+
+
+def joined(parts: list[Posterior]) -> Posterior:
+    """The posteriors of several batches as one."""
     log_vars = [part.log_var for part in parts if part.log_var is not None]
     return Posterior(
         np.concatenate([part.mean for part in parts]), np.concatenate(log_vars) if log_vars else None

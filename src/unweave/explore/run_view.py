@@ -16,13 +16,13 @@ from unweave.data import Collection, GroundTruth
 from unweave.data.grid import Images
 from unweave.errors import UnweaveError
 from unweave.evaluation.kept import kept_scores
-from unweave.gallery import REACH, content_of, spans, swapped, use_of_dimensions
 from unweave.methods import settings_of
 from unweave.metrics.information import mutual_information
 from unweave.pictures import to_bytes
 from unweave.run import Run, load
 from unweave.store import RunFolder
 from unweave.streams import Stream
+from unweave.views import REACH, content_of, spans, swapped, use_of_dimensions
 
 POINTS = 5000  # images from which the information in latents is estimated: two seconds on a CPU
 DEAD = 0.01  # nats; a latent that tells less of an image is noise
@@ -171,8 +171,10 @@ class RunView:
         return {name: round(value, 4) for name, value in known.items() if math.isfinite(value)}
 
 
-def open_run(path: Path, device: str = "cpu", data_root: Path | None = None) -> RunView:
-    """Load a finished run; its data may be missing, its weights may not."""
+def open_run(
+    path: Path, device: str = "cpu", data_root: Path | None = None, data: str | None = None
+) -> RunView:
+    """Load a finished run; its data may be missing, its weights may not. `data` is where it lies now."""
     result = RunFolder(path).result
     if result is None:
         raise UnweaveError(
@@ -183,7 +185,7 @@ def open_run(path: Path, device: str = "cpu", data_root: Path | None = None) -> 
             f"the run {path.name} is {result['outcome']}, so there is nothing to see. Train it again with "
             "other settings."
         )
-    run = load(path, device, data_root)
+    run = load(path, device, data_root, data)
     return view_of(run)
 
 

@@ -193,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _of_run(self, run_id: str, action: str | None, body: dict[str, Any]) -> Answer | None:
         subject = self.server.subject
         if (self.command, action) == ("GET", "traversal"):
-            picture = traversal_png(subject.run_path(run_id), subject.data_root)
+            picture = traversal_png(subject.run_path(run_id), subject.data_root, subject.data)
             return None if picture is None else Answer(picture, "image/png")
         from unweave.explore.run_api import ROUTES  # here, because it needs torch
 

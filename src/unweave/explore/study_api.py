@@ -107,11 +107,13 @@ def _ids_of_folders(study: Path) -> set[str]:
     return {each.name.rpartition("-")[2] for each in folders}
 
 
-def traversal_png(run_folder: Path | str, data_root: Path | None = None) -> bytes | None:
+def traversal_png(
+    run_folder: Path | str, data_root: Path | None = None, place: str | None = None
+) -> bytes | None:
     """The picture of a run's traversals: the one in its folder, else one drawn now; None if there is neither.
 
     A run that still trains, that diverged or whose data set is not on this machine has none; `data_root` is
-    the folder of the official files of data sets.
+    the folder of the official files of data sets, `place` where the run's own data lies now.
     """
     folder = Path(run_folder).resolve()
     drawn = (folder / "pictures" / "traversals.png").resolve()
@@ -121,20 +123,20 @@ def traversal_png(run_folder: Path | str, data_root: Path | None = None) -> byte
     if not weights.is_file():
         return None
     try:
-        return _traversals_drawn_now(folder, data_root, weights.stat().st_mtime_ns)
+        return _traversals_drawn_now(folder, data_root, place, weights.stat().st_mtime_ns)
     except UnweaveError:  # is not kept in the cache: the run may end, or the data come
         return None
 
 
 @lru_cache(maxsize=64)
-def _traversals_drawn_now(folder: Path, data_root: Path | None, _changed: int) -> bytes:
+def _traversals_drawn_now(folder: Path, data_root: Path | None, place: str | None, _changed: int) -> bytes:
     from unweave.data import Collection
-    from unweave.gallery import traversals
     from unweave.pictures import labelled_sheet
     from unweave.run import load
     from unweave.streams import Stream
+    from unweave.views import traversals
 
-    run = load(folder, data_root=data_root)
+    run = load(folder, data_root=data_root, data=place)
     if run.result["outcome"] != "finished":  # the codes of a diverged run are no numbers
         raise UnweaveError(f"the run in {folder} is {run.result['outcome']} and has no traversals.")
     data, stream = run.data, Stream.of(run.spec.seed).child("pictures")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from unweave.errors import UnweaveError
+from unweave.results import read_table
 
 if TYPE_CHECKING:
     from unweave.explore.run_view import RunView
@@ -32,6 +33,7 @@ class Subject:
     kind: Literal["run", "study"]
     device: str = "cpu"
     data_root: Path | None = None
+    data: str | None = None  # where the runs' own data lies now, if it has moved
     _views: OrderedDict[str, RunView] = field(default_factory=OrderedDict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -57,7 +59,7 @@ class Subject:
         path = self.run_path(run_id)
         with self._lock:  # one at a time: two visitors who ask for the same run open it once
             if run_id not in self._views:
-                self._views[run_id] = open_run(path, self.device, self.data_root)
+                self._views[run_id] = open_run(path, self.device, self.data_root, self.data)
                 while len(self._views) > HELD:
                     self._views.popitem(last=False)
             self._views.move_to_end(run_id)
@@ -85,13 +87,17 @@ def _folders_in(path: Path, kind: str, _changed: int) -> dict[str, Path]:
     return {run_id: study.run_path(run_id) for run_id in study.runs}
 
 
-def subject_at(path: Path, device: str = "cpu", data_root: Path | None = None) -> Subject:
+def subject_at(
+    path: Path, device: str = "cpu", data_root: Path | None = None, data: str | None = None
+) -> Subject:
     """The run or study at a path."""
     here = path.expanduser().resolve()
+    if here.is_file():
+        read_table(here)  # a file that is no table is refused before a page is served
     if here.is_file() or (here / "study.json").exists():
-        return Subject(here, "study", device, data_root)
+        return Subject(here, "study", device, data_root, data)
     if (here / "spec.json").exists():
-        return Subject(here, "run", device, data_root)
+        return Subject(here, "run", device, data_root, data)
     raise UnweaveError(
         f"{path} is neither the folder of a run (it has no spec.json) nor of a study (it has no study.json). "
         "Give one of them, or a study's table results.parquet."

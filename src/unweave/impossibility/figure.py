@@ -23,13 +23,14 @@ FEW_VALUES = 60  # a code with at most so many values is drawn value by value
 def draw(comparison: Comparison) -> Figure:
     """Marginals, two codes coloured by a factor, factor-latent information and scores, before and after."""
     from matplotlib import rc_context
-    from matplotlib.figure import Figure
+
+    from unweave.inline_figure import InlineFigure
 
     d, most = len(comparison.code_names), int(comparison.table()["labels"].value_counts().max())
     heights = [1.5, max(2.6, 0.24 * d), 0.3 * most + 0.6]
     style: Any = {"font.size": 8, "axes.titlesize": 9, "axes.spines.top": False, "axes.spines.right": False}
     with rc_context(style):
-        figure = Figure(figsize=(10.5, sum(heights)), layout="constrained")
+        figure = InlineFigure(figsize=(10.5, sum(heights)), layout="constrained")
         parts: Any = figure.subfigures(3, 1, height_ratios=heights)
         top, middle, bottom = parts
         _draw_marginals(top, comparison)

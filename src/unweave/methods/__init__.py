@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from dataclasses import fields
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from unweave.errors import UnweaveError, did_you_mean
+from unweave.lazy import lazy_names
 from unweave.methods.aae import AAE
 from unweave.methods.aae_classes import AAEClusters, AAEHeads, AAELabels
 from unweave.methods.ada_vae import AdaGVAE, AdaMLVAE, GVAELabels, MLVAELabels
@@ -85,6 +85,9 @@ __all__ = [
     "summary",
 ]
 
+if not TYPE_CHECKING:
+    __getattr__ = lazy_names(__name__)
+
 METHODS: tuple[type[Method], ...] = (
     VAE,
     AE,
@@ -138,13 +141,12 @@ def method_named(name: str) -> type[Method]:
 
 
 def summary(kind: type[Method]) -> str:
-    """What a method is, in a line: the first of its module.
+    """What a method is, in a line: the first of its class's docstring.
 
     >>> summary(BetaVAE)
-    'beta-VAE: more weight on the divergence from the prior.'
+    'beta-VAE: the KL divergence from the prior is weighted by beta.'
     """
-    text = sys.modules[kind.__module__].__doc__ or ""
-    return re.sub(r" \[\d+\]", "", text.splitlines()[0])
+    return (kind.__doc__ or "").strip().partition("\n")[0]
 
 
 def settings_of(method: Method) -> dict[str, Setting | str | bool]:

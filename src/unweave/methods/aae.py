@@ -33,7 +33,9 @@ CITATION = """@article{makhzani2015adversarial,
 
 @dataclass(frozen=True)
 class AAE(Autoencoder):
-    """rec - adversarial_weight mean log(1 - D(z)); [1], section 2, without labels or clusters.
+    """Adversarial autoencoder: a discriminator matches the codes to the prior.
+
+    rec - adversarial_weight mean log(1 - D(z)); [1], section 2, without labels or clusters.
 
     D(z) is the probability that z is a code and not a draw from the prior N(0, I). The discriminator
     minimises -(mean log D(z) + mean log(1 - D(y))) / 2 over codes z and as many draws y. The encoder fools

@@ -37,7 +37,9 @@ STYLE, CLASSES = "style_discriminator", "class_discriminator"
 
 @dataclass(frozen=True)
 class AAELabels(OwnNetworks):
-    """rec + w (style and class look like their priors) + label_weight cross-entropy; [1], section 5.
+    """Adversarial autoencoder with a class variable that some labels teach.
+
+    rec + w (style and class look like their priors) + label_weight cross-entropy; [1], section 5.
 
     The encoder gives a style z and probabilities y of K classes, the values of a `factor` of the data; the
     decoder sees both. Two discriminators tell z from draws of N(0, I), and y from one-hot draws of the K
@@ -101,7 +103,9 @@ class AAELabels(OwnNetworks):
 
 @dataclass(frozen=True)
 class AAEClusters(OwnNetworks):
-    """rec + w (style and class look like their priors): classes without labels; [1], section 6.
+    """Adversarial autoencoder with a class variable learned without labels.
+
+    rec + w (style and class look like their priors): classes without labels; [1], section 6.
 
     As with labels, but for the labels: the classes are `clusters` that the autoencoder finds by itself.
     A code is latents - 1 numbers of style and the place of the likeliest cluster, as there.
@@ -140,7 +144,9 @@ class AAEClusters(OwnNetworks):
 
 @dataclass(frozen=True)
 class AAEHeads(OwnNetworks):
-    """Clusters of which each has a head in the space of codes: the code is z + y W; [1], section 7.
+    """Adversarial autoencoder whose clusters each have a learned centre.
+
+    Clusters of which each has a head in the space of codes: the code is z + y W; [1], section 7.
 
     z and y are as for clusters; the rows of W are the heads, and learned. Two heads i, j that are closer than
     eta cost heads_weight (eta - |W_i - W_j|), summed over all pairs: they are pushed apart, up to eta.

@@ -93,7 +93,9 @@ class _Told(_PairVAE):
 
 @dataclass(frozen=True)
 class AdaGVAE(_Adaptive):
-    """rec + beta KL, mean over both images of a pair, whose posteriors share dimensions; [1], section 4.
+    """Ada-GVAE: pairs share dimensions that differ little; posteriors are averaged.
+
+    rec + beta KL, mean over both images of a pair, whose posteriors share dimensions; [1], section 4.
 
     With delta_d = KL(q(z_d|x_1) || q(z_d|x_2)), the dimensions in which delta_d < (max delta + min delta) / 2
     share one posterior: the mean of the two means and the mean of the two variances. k_known=True tells how
@@ -116,7 +118,9 @@ class AdaGVAE(_Adaptive):
 
 @dataclass(frozen=True)
 class AdaMLVAE(_Adaptive):
-    """The objective of `AdaGVAE`, where the posterior that two images share is the product of their own; [1].
+    """Ada-ML-VAE: pairs share dimensions that differ little; posteriors are multiplied.
+
+    The objective of `AdaGVAE`, where the posterior that two images share is the product of their own; [1].
 
     Differs from disentanglement_lib, whose shared variance is twice that of the product.
     """
@@ -131,7 +135,9 @@ class AdaMLVAE(_Adaptive):
 
 @dataclass(frozen=True)
 class GVAELabels(_Told):
-    """The objective of `AdaGVAE`, told which factors have changed: what [1] compares with as GVAE.
+    """GVAE on pairs whose changed factors are known; posteriors are averaged.
+
+    The objective of `AdaGVAE`, told which factors have changed: what [1] compares with as GVAE.
 
     Dimension j is for factor j: it has a posterior for each image where factor j has changed. All other
     dimensions are shared, those beyond the factors always, so there must be at least as many as factors.
@@ -149,7 +155,10 @@ class GVAELabels(_Told):
 
 @dataclass(frozen=True)
 class MLVAELabels(_Told):
-    """The objective of `GVAELabels`, where what two images share is the product of their posteriors."""
+    """ML-VAE on pairs whose changed factors are known; posteriors are multiplied.
+
+    The objective of `GVAELabels`, where what two images share is the product of their posteriors.
+    """
 
     name: ClassVar[str] = "ml_vae_labels"
 

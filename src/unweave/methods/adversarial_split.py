@@ -41,7 +41,9 @@ DISCRIMINATOR = "discriminator"
 
 @dataclass(frozen=True)
 class AdversarialSplit(OwnNetworks):
-    """rec(s, z) + swap_weight rec(s', z) + beta KL(q(z|x) || N(0, I)) - adversarial_weight mean log D(x~, y).
+    """Adversarial split: a class code and a code of the rest, kept apart by a discriminator.
+
+    rec(s, z) + swap_weight rec(s', z) + beta KL(q(z|x) || N(0, I)) - adversarial_weight mean log D(x~, y).
 
     The first `content` dimensions of the code are the specified part s(x), which is not drawn; the others are
     the unspecified part z ~ q(z|x). Images come in pairs x, x' of one class: s' = s(x') must do as well as s.

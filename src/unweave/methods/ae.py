@@ -13,7 +13,9 @@ from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass
 
 @dataclass(frozen=True)
 class AE(Autoencoder):
-    """rec, at z = mean of q(z|x): no noise and no prior. The encoder's log_var is never trained.
+    """The plain autoencoder: reconstruction only, no noise and no prior.
+
+    rec, at z = mean of q(z|x): no noise and no prior. The encoder's log_var is never trained.
 
     Differs from [1]: the whole network is trained at once, without pretraining layer by layer.
     """

@@ -17,7 +17,9 @@ from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, Setti
 
 @dataclass(frozen=True)
 class AnnealedVAE(Autoencoder):
-    """rec + gamma |KL - C|, C = c_max min(1, step / iteration_threshold), in nats; [1], equation 8.
+    """AnnealedVAE: the capacity of the codes grows during training.
+
+    rec + gamma |KL - C|, C = c_max min(1, step / iteration_threshold), in nats; [1], equation 8.
 
     KL is the mean over the batch: the capacity C binds the batch, not each image.
     """

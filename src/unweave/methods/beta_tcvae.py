@@ -14,7 +14,9 @@ from unweave.nn.gaussian import Estimator, decomposition
 
 @dataclass(frozen=True)
 class BetaTCVAE(Autoencoder):
-    """rec + alpha I(z; n) + beta TC + gamma sum_d KL(q(z_d) || p(z_d)); [1], equation 4.
+    """beta-TCVAE: penalises the total correlation, estimated from the batch.
+
+    rec + alpha I(z; n) + beta TC + gamma sum_d KL(q(z_d) || p(z_d)); [1], equation 4.
 
     The three add up to KL on average over the data, so alpha = gamma = 1 leaves rec + KL + (beta - 1) TC, and
     alpha = beta = gamma = 1 is the VAE. `estimator` says how q(z) and q(z_d) are estimated from a batch: see

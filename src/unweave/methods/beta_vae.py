@@ -14,7 +14,9 @@ from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, Setti
 
 @dataclass(frozen=True)
 class BetaVAE(Autoencoder):
-    """rec + beta KL; [1], equation 4. beta = 1 is the VAE.
+    """beta-VAE: the KL divergence from the prior is weighted by beta.
+
+    rec + beta KL; [1], equation 4. beta = 1 is the VAE.
 
     beta weighs sums over pixels and latents; it is not the normalised beta that [1] also plots.
     """

@@ -24,7 +24,9 @@ CITATION = """@inproceedings{kumar2018dip,
 
 @dataclass(frozen=True)
 class DIPVAE1(Autoencoder):
-    """rec + KL + lambda_od sum_{i != j} Cov_ij^2 + lambda_d sum_i (Cov_ii - 1)^2; [1], equation 6.
+    """DIP-VAE-I: pulls the covariance of the posterior means to the identity.
+
+    rec + KL + lambda_od sum_{i != j} Cov_ij^2 + lambda_d sum_i (Cov_ii - 1)^2; [1], equation 6.
 
     Cov = Cov[mean], the covariance over the batch of the means of q(z|x), divided by B and not by B - 1.
     lambda_d = lambda_d_factor lambda_od, so lambda_od = 0 is the VAE.
@@ -44,7 +46,9 @@ class DIPVAE1(Autoencoder):
 
 @dataclass(frozen=True)
 class DIPVAE2(Autoencoder):
-    """rec + KL + lambda_od sum_{i != j} Cov_ij^2 + lambda_d sum_i (Cov_ii - 1)^2; [1], equation 7.
+    """DIP-VAE-II: pulls the covariance of the sampled codes to the identity.
+
+    rec + KL + lambda_od sum_{i != j} Cov_ij^2 + lambda_d sum_i (Cov_ii - 1)^2; [1], equation 7.
 
     Cov = Cov[mean] + E diag(exp(log_var)), the covariance of the codes themselves: that of `DIPVAE1` and the
     mean variance of q(z|x). lambda_d = lambda_d_factor lambda_od.

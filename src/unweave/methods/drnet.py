@@ -35,7 +35,9 @@ SCENES = "scene_discriminator"
 
 @dataclass(frozen=True)
 class DrNet(OwnNetworks):
-    """rec / N + alpha |c_t - c_u|^2 / D_c - beta mean (log C(p_t, p_u) + log(1 - C(p_t, p_u))) / 2; [1].
+    """DrNet: content and pose of image sequences, kept apart by a scene discriminator.
+
+    rec / N + alpha |c_t - c_u|^2 / D_c - beta mean (log C(p_t, p_u) + log(1 - C(p_t, p_u))) / 2; [1].
 
     c and p are content and pose, the first `content` dimensions of the code and the others, from an encoder
     each. Frame t is decoded from its own pose and the content of another frame u of its sequence. The scene

@@ -41,7 +41,9 @@ class Embedding(nn.Module):
 
 @dataclass(frozen=True)
 class FStatistic(OwnNetworks):
-    """-sum over factors, mean over pairs of their values, sum over the d best dimensions of log Pr(S < s).
+    """F-statistic loss: labels teach dimensions that separate the values of factors.
+
+    -sum over factors, mean over pairs of their values, sum over the d best dimensions of log Pr(S < s).
 
     s is the F statistic of a dimension for the images of two values: the variance between them over the
     variance within, with 1 and n_1 + n_2 - 2 degrees of freedom; Pr(S < s) is the regularised incomplete beta

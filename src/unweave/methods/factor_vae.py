@@ -31,7 +31,9 @@ DISCRIMINATOR = "discriminator"
 
 @dataclass(frozen=True)
 class FactorVAE(Autoencoder):
-    """rec + KL + gamma TC, TC = mean_batch log D(z) / (1 - D(z)); [1], equations 2 and 3.
+    """FactorVAE: penalises the total correlation, estimated by a discriminator.
+
+    rec + KL + gamma TC, TC = mean_batch log D(z) / (1 - D(z)); [1], equations 2 and 3.
 
     The discriminator gives two logits; D = softmax(logits)_0 is the probability that z is a code and not one
     with shuffled dimensions, so log D / (1 - D) = logit_0 - logit_1. It minimises

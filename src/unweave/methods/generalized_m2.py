@@ -28,7 +28,9 @@ MODEL = "model"
 
 @dataclass(frozen=True)
 class GeneralizedM2(OwnNetworks):
-    """-ELBO(x) - gamma (sum_s w_s / W r_s + (1 + alpha N/n) log(W / S)), W = sum_s w_s; [1], section 3.1.
+    """Generalised M2: semi-supervised VAE with any factorisation of its variables.
+
+    -ELBO(x) - gamma (sum_s w_s / W r_s + (1 + alpha N/n) log(W / S)), W = sum_s w_s; [1], section 3.1.
 
     The second part is of a labelled image and S samples z_s, with r_s = log p(x,y,z_s) / q(y,z_s|x); the ELBO
     of an unlabelled image is the mean of log p(x,y,z) / q(y,z|x) over q. N and n = `labels` are the numbers

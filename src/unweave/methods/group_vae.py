@@ -74,7 +74,9 @@ class _GroupVAE(Autoencoder):
 
 @dataclass(frozen=True)
 class MLVAE(_GroupVAE):
-    """1/m (sum_i rec_i + beta (sum_i KL_style_i + KL_content)) of a group of m images; [1], equation 5.
+    """ML-VAE: images of a group share their content; posteriors are multiplied.
+
+    1/m (sum_i rec_i + beta (sum_i KL_style_i + KL_content)) of a group of m images; [1], equation 5.
 
     The first `content` dimensions of the code are content. Their posterior is one for the group,
     q(c|x_1 .. x_m) proportional to prod_i q(c|x_i), so KL_content counts once a group; each image has a
@@ -105,7 +107,9 @@ class MLVAE(_GroupVAE):
 
 @dataclass(frozen=True)
 class GVAE(_GroupVAE):
-    """The objective of `MLVAE`, with another posterior of the content; [2].
+    """GVAE: images of a group share their content; posteriors are averaged.
+
+    The objective of `MLVAE`, with another posterior of the content; [2].
 
     Its mean is the mean of the images' means, and its variance the mean of their variances: a group of many
     images is no surer of its content than one of few. Settings are those of `MLVAE`.

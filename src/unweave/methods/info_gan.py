@@ -42,7 +42,9 @@ Variance: TypeAlias = Literal["unit", "learned"]
 
 @dataclass(frozen=True)
 class InfoGAN(OwnNetworks):
-    """GAN - lambda I(c; x), by the bound I >= H(c) + E log Q(c|x); [1], equations 5 and 6, networks of [2].
+    """InfoGAN: a GAN that maximises the information between codes and images.
+
+    GAN - lambda I(c; x), by the bound I >= H(c) + E log Q(c|x); [1], equations 5 and 6, networks of [2].
 
     The generator makes an image x of codes c, uniform in [-1, 1], and `noise` further such numbers. The
     discriminator D tells generated images from real ones, and Q, which shares its convolutions, guesses c:
@@ -105,7 +107,9 @@ class InfoGAN(OwnNetworks):
 
 @dataclass(frozen=True)
 class InfoGANCR(OwnNetworks):
-    """InfoGAN + alpha -mean log H(i|x, x'): the contrastive regulariser of [2].
+    """InfoGAN-CR: InfoGAN with a contrastive regulariser.
+
+    InfoGAN + alpha -mean log H(i|x, x'): the contrastive regulariser of [2].
 
     x and x' are generated with the same noise and the same code i, drawn at random for each pair; all other
     codes differ, by `gap` at least. H guesses i, with -mean log H(i|x, x') as its own objective, and the

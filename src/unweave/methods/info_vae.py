@@ -39,7 +39,9 @@ DISCRIMINATOR = "discriminator"
 
 @dataclass(frozen=True)
 class InfoVAE(Autoencoder):
-    """rec + (1 - alpha) KL(q(z|x) || p(z)) + (alpha + lambda - 1) D(q(z) || p(z)); [1], negated.
+    """InfoVAE: matches the codes of all images together to the prior.
+
+    rec + (1 - alpha) KL(q(z|x) || p(z)) + (alpha + lambda - 1) D(q(z) || p(z)); [1], negated.
 
     alpha = 0 and lambda = 1 is the VAE; alpha is at most 1, which takes the KL of each image away and leaves
     information about it free. D compares the codes of a batch with the prior:

@@ -20,7 +20,9 @@ from unweave.nn.ladder import Ladder
 
 @dataclass(frozen=True)
 class LadderVAE(OwnNetworks):
-    """rec + beta_t sum_l KL(q(z_l | x, z_above) || p(z_l | z_above)), beta_t = beta min(1, t / warm_up).
+    """Ladder VAE: layers of latents, each with a prior given the layers above.
+
+    rec + beta_t sum_l KL(q(z_l | x, z_above) || p(z_l | z_above)), beta_t = beta min(1, t / warm_up).
 
     t counts updates from 1. The top layer has the prior N(0, I) and is read from the image as in a VAE, which
     is layers = 1. For every layer below, the image and the layers above each give a Gaussian: a likelihood

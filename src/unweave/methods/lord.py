@@ -39,7 +39,9 @@ CODES = "codes"
 
 @dataclass(frozen=True)
 class LORD(OwnNetworks):
-    """First d(G(e_y, c_i + noise), x_i) + content_decay |c_i|^2, then encoders that find these codes.
+    """LORD: learns class and content codes of images first, then encoders for them.
+
+    First d(G(e_y, c_i + noise), x_i) + content_decay |c_i|^2, then encoders that find these codes.
 
     In the first stage the decoder G, a code e_y for each class and a code c_i for each labelled image x_i of
     class y are learned. One e_y serves all images of a class, so it knows nothing else of them. Noise, normal

@@ -47,7 +47,9 @@ class Classifier(nn.Module):
 
 @dataclass(frozen=True)
 class M1(Autoencoder):
-    """rec + KL for the VAE; -sum_j log p(y_j|z), z ~ q(z|x), for a classifier; [1], section 2.1.
+    """M1: a VAE, and a classifier that is trained on its codes.
+
+    rec + KL for the VAE; -sum_j log p(y_j|z), z ~ q(z|x), for a classifier; [1], section 2.1.
 
     The codes are those of the VAE: the labels do not touch them. How well the factors can be read off them by
     this many labels is the `accuracy` of the log, on the labelled points themselves.

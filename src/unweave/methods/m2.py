@@ -30,7 +30,9 @@ MOST_CLASSES = 64  # each takes a pass through the decoder
 
 @dataclass(frozen=True)
 class M2(OwnNetworks):
-    """U(x) + L(x, y) - alpha N/n log q(y|x), for an unlabelled x and a labelled (x, y); [1], equation 9.
+    """M2: semi-supervised VAE with a categorical variable per labelled factor.
+
+    U(x) + L(x, y) - alpha N/n log q(y|x), for an unlabelled x and a labelled (x, y); [1], equation 9.
 
     L(x, y) = E_{q(z|x,y)} [-log p(x|y,z)] + KL(q(z|x,y) || p(z)) - log p(y), and
     U(x) = sum_y q(y|x) (L(x, y) + log q(y|x)), over all classes: the combinations of values of the labelled

@@ -24,7 +24,9 @@ LOG_VAR = 2 * math.log(0.01)
 
 @dataclass(frozen=True)
 class QLAE(OwnNetworks):
-    """rec / N + lambda_quantize Q + lambda_commit C + weight_penalty W / 2; [1].
+    """QLAE: quantised latents, one codebook per dimension, and weight decay.
+
+    rec / N + lambda_quantize Q + lambda_commit C + weight_penalty W / 2; [1].
 
     N is the number of pixels times channels: [1] weighs means. Each dimension of what the encoder gives, z,
     is replaced by the nearest value v of the dimension's codebook. Q = mean |sg(z) - v|^2 moves the values

@@ -140,42 +140,60 @@ class SemiSupervised(Autoencoder):
 
 @dataclass(frozen=True)
 class S2BetaVAE(SemiSupervised, BetaVAE):
-    """beta-VAE with a few labels; see `SemiSupervised`."""
+    """beta-VAE with a supervised loss on a few labelled images.
+
+    See `SemiSupervised`.
+    """
 
     name: ClassVar[str] = "s2_beta_vae"
 
 
 @dataclass(frozen=True)
 class S2AnnealedVAE(SemiSupervised, AnnealedVAE):
-    """AnnealedVAE with a few labels; see `SemiSupervised`. [1] does not have it."""
+    """AnnealedVAE with a supervised loss on a few labelled images.
+
+    See `SemiSupervised`. [1] does not have it.
+    """
 
     name: ClassVar[str] = "s2_annealed_vae"
 
 
 @dataclass(frozen=True)
 class S2FactorVAE(SemiSupervised, FactorVAE):
-    """FactorVAE with a few labels; see `SemiSupervised`."""
+    """FactorVAE with a supervised loss on a few labelled images.
+
+    See `SemiSupervised`.
+    """
 
     name: ClassVar[str] = "s2_factor_vae"
 
 
 @dataclass(frozen=True)
 class S2BetaTCVAE(SemiSupervised, BetaTCVAE):
-    """beta-TCVAE with a few labels; see `SemiSupervised`."""
+    """beta-TCVAE with a supervised loss on a few labelled images.
+
+    See `SemiSupervised`.
+    """
 
     name: ClassVar[str] = "s2_beta_tcvae"
 
 
 @dataclass(frozen=True)
 class S2DIPVAE1(SemiSupervised, DIPVAE1):
-    """DIP-VAE-I with a few labels; see `SemiSupervised`."""
+    """DIP-VAE-I with a supervised loss on a few labelled images.
+
+    See `SemiSupervised`.
+    """
 
     name: ClassVar[str] = "s2_dip_vae_i"
 
 
 @dataclass(frozen=True)
 class S2DIPVAE2(SemiSupervised, DIPVAE2):
-    """DIP-VAE-II with a few labels; see `SemiSupervised`."""
+    """DIP-VAE-II with a supervised loss on a few labelled images.
+
+    See `SemiSupervised`.
+    """
 
     name: ClassVar[str] = "s2_dip_vae_ii"
 

@@ -13,7 +13,9 @@ from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, elbo_
 
 @dataclass(frozen=True)
 class VAE(Autoencoder):
-    """rec + KL: the negative evidence lower bound; [1], equation 3.
+    """The variational autoencoder, the baseline of all other VAE methods.
+
+    rec + KL: the negative evidence lower bound; [1], equation 3.
 
     rec = -E log p(x|z), estimated with one z for each x. KL = KL(q(z|x) || N(0, I)), in closed form.
     """

@@ -10,6 +10,9 @@
 the function's.
 """
 
+from typing import TYPE_CHECKING
+
+from unweave.lazy import lazy_names
 from unweave.metrics.beta_vae_score import BetaVAEScore, beta_vae_score
 from unweave.metrics.dci import DCI, dci
 from unweave.metrics.dci_es import DCIES, dci_es
@@ -80,3 +83,6 @@ __all__ = [
     "udr",
     "wasserstein_correlation",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = lazy_names(__name__)

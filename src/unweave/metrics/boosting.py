@@ -22,9 +22,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from unweave.compilation import compiled
 from unweave.streams import Stream
 
 BINS = 128
@@ -132,7 +132,7 @@ def _choose(raw: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.asarray(raw.argmax(axis=0), np.int64) if len(raw) else np.zeros(raw.shape[1], np.int64)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _cut(values, order):  # type: ignore[no-untyped-def]
     """Bins of the sorted values (d, n): the bin of each row, and where each bin starts."""
     d, n = values.shape
@@ -147,7 +147,7 @@ def _cut(values, order):  # type: ignore[no-untyped-def]
     return cells, starts
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _boost(values, order, cells, starts, labels, start, learning_rate, draws):  # type: ignore[no-untyped-def]
     """All trees of all rounds, and the total gain of each code."""
     rounds, trees, nodes, d = draws.shape
@@ -173,7 +173,7 @@ def _boost(values, order, cells, starts, labels, start, learning_rate, draws):  
     return raw, codes, thresholds, leaves, gains
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _residuals(raw, labels, residuals):  # type: ignore[no-untyped-def]
     """Truth (0 or 1) minus the predicted probability, for each class: the negative gradient of the loss."""
     trees, n = raw.shape
@@ -192,7 +192,7 @@ def _residuals(raw, labels, residuals):  # type: ignore[no-untyped-def]
         residuals[labels[i], i] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _step(rows, begins, residuals, rate, raw, leaves):  # type: ignore[no-untyped-def]
     """One Newton step for each leaf: add rate x sum(residual) / sum(hessian) to the raw prediction."""
     for leaf in range(len(leaves)):
@@ -208,7 +208,7 @@ def _step(rows, begins, residuals, rate, raw, leaves):  # type: ignore[no-untype
                 raw[i] += leaves[leaf]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _grow(  # type: ignore[no-untyped-def]
     values, order, cells, starts, residuals, draws, counts, sums, positive, codes, thresholds, gains
 ):
@@ -246,7 +246,7 @@ def _grow(  # type: ignore[no-untyped-def]
     return rows, begins[nodes:]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _spread(rows, residuals):  # type: ignore[no-untyped-def]
     """Smallest and largest residual of some rows, and their variance."""
     low, high, total, squares = np.inf, -np.inf, 0.0, 0.0
@@ -259,7 +259,7 @@ def _spread(rows, residuals):  # type: ignore[no-untyped-def]
     return low, high, squares / n - (total / n) ** 2
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _count(cells, rows, counts):  # type: ignore[no-untyped-def]
     """Number of rows in each bin of each code."""
     counts[:] = 0
@@ -268,7 +268,7 @@ def _count(cells, rows, counts):  # type: ignore[no-untyped-def]
             counts[cells[i, f]] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _sum(cells, rows, residuals, sums, positive):  # type: ignore[no-untyped-def]
     """Sum of the residuals, and of the positive ones, in each bin of each code."""
     sums[:] = 0
@@ -282,7 +282,7 @@ def _sum(cells, rows, residuals, sums, positive):  # type: ignore[no-untyped-def
                 positive[cells[i, f]] += residual
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _part(rows, values, threshold, node_of, left):  # type: ignore[no-untyped-def]
     """Put the rows of a node that go left before those that go right; return how many go left."""
     right_rows = np.empty(len(rows), np.uint32)
@@ -298,7 +298,7 @@ def _part(rows, values, threshold, node_of, left):  # type: ignore[no-untyped-de
     return lefts
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _best_split(  # type: ignore[no-untyped-def]
     values, order, starts, residuals, node_of, node, counts, sums, positive, low, high, draws
 ):
@@ -334,7 +334,7 @@ def _best_split(  # type: ignore[no-untyped-def]
     return best * n, best_code, _threshold(values[best_code], order[best_code], node_of, node, best_place)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _best_of_code(  # type: ignore[no-untyped-def]
     values, order, starts, residuals, node_of, node, counts, sums, positive, n, mean, low, high, floor
 ):
@@ -363,7 +363,7 @@ def _best_of_code(  # type: ignore[no-untyped-def]
     return best, place
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _walk(  # type: ignore[no-untyped-def]
     values, order, begin, end, residuals, node_of, node, c, s, n, mean
 ):
@@ -381,7 +381,7 @@ def _walk(  # type: ignore[no-untyped-def]
     return best, place
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _threshold(values, order, node_of, node, place):  # type: ignore[no-untyped-def]
     """The middle between the values of the node's rows before and after a place in the order."""
     before, after = place - 1, place
@@ -392,7 +392,7 @@ def _threshold(values, order, node_of, node, place):  # type: ignore[no-untyped-
     return np.float64(values[order[before]]) / 2 + np.float64(values[order[after]]) / 2
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _raw(values, start, codes, thresholds, leaves):  # type: ignore[no-untyped-def]
     """Raw predictions (trees a round, n) of rows with values (d, n)."""
     n, trees, nodes = values.shape[1], len(start), codes.shape[1]

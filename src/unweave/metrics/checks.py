@@ -7,6 +7,7 @@ codes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -16,6 +17,18 @@ from unweave.errors import UnweaveError
 
 # Beyond this a whole number kept as a float is no longer exact.
 LARGEST_FACTOR = 2.0**53
+
+
+class FactorError(UnweaveError):
+    """A factor cannot be measured. `{factor}` in the text stands for the factor in question."""
+
+    def __init__(self, text: str, column: int) -> None:
+        super().__init__(text.replace("{factor}", f"factor {column}"))
+        self.text, self.column = text, column
+
+    def named(self, names: Sequence[str]) -> UnweaveError:
+        """The same error, which calls the factor by its name."""
+        return UnweaveError(self.text.replace("{factor}", f'factor "{names[self.column]}"'))
 
 
 class Split(NamedTuple):
@@ -85,7 +98,10 @@ def split(codes: ArrayLike, factors: ArrayLike, test: tuple[ArrayLike, ArrayLike
         )
     if not isinstance(test, tuple | list) or len(test) != 2:
         raise UnweaveError(f"test must be a pair (codes, factors); got {type(test).__name__}.")
-    test_codes, test_factors = check_codes_factors(*test, varied=False)
+    try:
+        test_codes, test_factors = check_codes_factors(*test, varied=False)
+    except UnweaveError as error:
+        raise UnweaveError(f"in the test data, {error}") from error
     for name, train, held in (
         ("codes", checked_codes, test_codes),
         ("factors", checked_factors, test_factors),
@@ -105,6 +121,17 @@ def check_bins(bins: int) -> int:
     return int(bins)
 
 
+def as_array(values: Any) -> NDArray[Any]:
+    """Values as a NumPy array; a torch tensor may be on a GPU, need gradients or be of type bfloat16."""
+    if not hasattr(values, "detach"):
+        return np.asarray(values)
+    tensor = values.detach().cpu()
+    try:
+        return np.asarray(tensor)
+    except TypeError:  # a type that NumPy does not have, such as bfloat16
+        return np.asarray(tensor.float())
+
+
 def in_own_precision(codes: ArrayLike) -> NDArray[Any]:
     """Return checked codes as float32 if they have at most that precision, else as float64.
 
@@ -112,7 +139,7 @@ def in_own_precision(codes: ArrayLike) -> NDArray[Any]:
     (codes on the edge of a bin, means of equal codes) we round alike.
     """
     check_codes(codes)
-    table = np.asarray(codes)
+    table = as_array(codes)
     short = table.dtype.kind == "f" and table.dtype.itemsize <= 4
     return table.astype(np.float32 if short else np.float64)
 
@@ -129,7 +156,7 @@ def scaled(table: NDArray[Any], axis: int | None = None) -> tuple[NDArray[Any], 
 
 def _table(values: ArrayLike, name: str, columns: str) -> NDArray[np.generic]:
     try:
-        table = np.asarray(values)
+        table = as_array(values)
     except ValueError:  # rows of different lengths
         raise UnweaveError(
             f"{name} must be an array (n, {columns}); got rows of different lengths."
@@ -183,8 +210,9 @@ def _check_varied(factors: NDArray[np.generic], where: str = "") -> None:
     for column, values in enumerate(factors.T):
         if (values == values[0]).all():
             end = f" {where}." if where else ". Leave that column out, or give points where it changes."
-            raise UnweaveError(
-                f"each factor must take at least two values; factor {column} is {values[0]:g} everywhere{end}"
+            raise FactorError(
+                f"each factor must take at least two values; {{factor}} is {values[0]:g} everywhere{end}",
+                column,
             )
 
 
@@ -192,9 +220,10 @@ def _whole(factors: NDArray[np.float64]) -> NDArray[np.int64]:
     bad = (factors != np.round(factors)) | (np.abs(factors) > LARGEST_FACTOR)
     if bad.any():
         row, column = np.argwhere(bad)[0]
-        raise UnweaveError(
-            f"discrete factors must be whole numbers; factor {column} is {factors[row, column]:g} in row "
-            f"{row}. Number its values 0, 1, 2, ..., or put it into bins first."
+        raise FactorError(
+            f"discrete factors must be whole numbers; {{factor}} is {factors[row, column]:g} in row {row}. "
+            "Number its values 0, 1, 2, ..., or put it into bins first.",
+            int(column),
         )
     return factors.astype(np.int64)
 
@@ -209,7 +238,8 @@ def _check_classes(factors: NDArray[np.int64]) -> None:
     for column, values in enumerate(factors.T):
         classes = int(values.max()) - int(values.min()) + 1
         if classes > n and 2 * len(np.unique(values)) > n:
-            raise UnweaveError(
-                f"there must be at least as many points as classes; factor {column} has {classes} classes "
-                f"and there are {n} points. Give more points, or leave that factor out."
+            raise FactorError(
+                f"there must be at least as many points as classes; {{factor}} has {classes} classes and "
+                f"there are {n} points. Give more points, or leave that factor out.",
+                column,
             )

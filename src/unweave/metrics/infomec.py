@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from unweave.compilation import compiled
 from unweave.errors import UnweaveError
 from unweave.metrics.checks import check_codes_factors, scaled
 from unweave.metrics.information import entropies, information_of_labels, numbered
@@ -138,7 +138,7 @@ def _neighbour_information(
     return information
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _count_near(code, labels, sizes, neighbours):  # type: ignore[no-untyped-def]
     """How many of the ascending codes lie nearer to each than its k-th neighbour with the same label."""
     n = len(code)
@@ -162,7 +162,7 @@ def _count_near(code, labels, sizes, neighbours):  # type: ignore[no-untyped-def
     return near
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _count_within(code, row, distance):  # type: ignore[no-untyped-def]
     """How many of the ascending codes are strictly nearer to code[row] than the distance, itself included."""
     low, high = row, len(code)  # the first to the right that is too far

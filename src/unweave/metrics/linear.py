@@ -8,8 +8,9 @@ the intercept penalised like a weight, solved by Newton's method to the last dig
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from unweave.compilation import compiled
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -109,7 +110,7 @@ def _logistic(rows: Floats, signs: Floats, penalty: Floats, c: float) -> Floats:
     return weights
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _squared_hinge(x, labels, gains, rests, penalty):  # type: ignore[no-untyped-def]
     """Damped Newton steps for each class; two unknowns, so the Hessian is solved by hand."""
     out = np.zeros((len(gains), 2))
@@ -141,7 +142,7 @@ def _squared_hinge(x, labels, gains, rests, penalty):  # type: ignore[no-untyped
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _hinge_sums(x, labels, k, gain, rest, penalty, w, b):  # type: ignore[no-untyped-def]
     """Loss, gradient and Hessian in (w, b); each side is summed before it is weighted."""
     # Rows: the rest, the class. Columns: sums of m^2, m x, m, x^2, x, 1 over points of slack m > 0.
@@ -170,7 +171,7 @@ def _hinge_sums(x, labels, k, gain, rest, penalty, w, b):  # type: ignore[no-unt
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _lasso(gram, target, alpha):  # type: ignore[no-untyped-def]
     d, e = target.shape
     out = np.zeros((d, e))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -38,6 +38,8 @@ class Metric:
     """A metric: a function with fixed options, and what is known about its scores.
 
     `detailed` is called in place of the function where the matrix behind a score is wanted too.
+    With fewer than `least_factors` factors it is the same whatever the codes are. `compares_factors` names
+    the numbers, by the last part of their names, of which this is true while the others mean something.
     """
 
     name: str
@@ -52,16 +54,19 @@ class Metric:
     flaws: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     detailed: Callable[..., Any] | None = None
+    least_factors: int = 1
+    compares_factors: tuple[str, ...] = ()
 
     @property
     def of_representation(self) -> bool:
         """Whether it measures codes, so that means and samples of q(z|x) score differently."""
         return self.needs not in ("posterior", "likelihood")
 
-    def protocol(self, representation: str = "mean", rows: int | None = None) -> str:
+    def protocol(self, representation: str = "mean", rows: int | None = None, disjoint: bool = False) -> str:
         """The name that states the estimator; scores may be compared if and only if it is the same.
 
         `rows` is the number of rows among which an intervening metric had to look for matching ones.
+        `disjoint` says that points to test on were drawn from other images than points to fit on.
 
         >>> from unweave.metrics import metric_named
         >>> metric_named("mig").protocol("sampled")
@@ -70,7 +75,28 @@ class Metric:
         if not self.of_representation:
             return self.estimator
         matching = f",rows{rows}" if rows is not None and self.needs == "representation" else ""
-        return f"{self.estimator.removesuffix(']')}{matching},{representation}]"
+        held_out = ",disjoint" if disjoint and self.needs == "codes+test" else ""
+        return f"{self.estimator.removesuffix(']')}{matching}{held_out},{representation}]"
+
+
+def asked_names(names: object) -> list[str]:
+    """The names of metrics and suites in a text with commas between them, or in a list of names."""
+    if isinstance(names, str):
+        words: list[object] = list(names.split(","))
+    else:
+        words = list(names) if isinstance(names, Iterable) else [names]
+    for word in words:
+        if callable(word):
+            raise UnweaveError(
+                f"metrics are chosen by name; got the function {getattr(word, '__name__', word)}. Name "
+                "metrics of unweave, and call a function of your own directly: function(codes, factors)."
+            )
+        if not isinstance(word, str):
+            raise UnweaveError(
+                'metrics are chosen by name: a text such as "mig, dci", a suite such as "headline", or a '
+                f"list; got {word!r}."
+            )
+    return [word.strip().replace("-", "_") for word in words if isinstance(word, str) and word.strip()]
 
 
 class Measured(NamedTuple):

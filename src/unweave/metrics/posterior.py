@@ -11,9 +11,9 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from unweave.compilation import compiled
 from unweave.streams import Stream
 
 # 2^r = sum_i (r log 2)^i / i! with an error below 1e-13 for |r| <= 1/2.
@@ -50,7 +50,7 @@ def posterior_information(
         return np.stack(list(threads.map(of_code, range(mean.shape[1]))))
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def _mean_log_ratio(drawn, mean, scale, order, start, values):  # type: ignore[no-untyped-def]
     """For one code: the mean over samples of log q(z | v_j) - log q(z), for each factor j."""
     n, factors = len(mean), len(order)
@@ -70,7 +70,7 @@ def _mean_log_ratio(drawn, mean, scale, order, start, values):  # type: ignore[n
     return total_ratio / len(drawn)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def _densities(z, mean, scale, weights, powers):  # type: ignore[no-untyped-def]
     """Fill weights with scale exp(-((z - mean) scale)^2 / 2), written so that the loop is vectorised."""
     half_log2_e = 0.5 / np.log(2.0)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unweave.errors import UnweaveError
-from unweave.metrics.checks import check_codes_factors
+from unweave.metrics.checks import FactorError, as_array, check_codes_factors
 from unweave.streams import Stream
 
 # (n, k) factors and a stream, from whose row i a stochastic encoder draws for row i -> (n, d) codes.
@@ -45,9 +45,10 @@ class Rows:
         for j, column in enumerate(factors.T):
             counts = np.diff(start[j])
             if 2 * (counts[column] > 1).sum() < len(column):
-                raise UnweaveError(
-                    f"to hold factor {j} fixed, at least half of the rows must share its value with another "
-                    f"row; {int((counts[column] > 1).sum())} of {len(column)} do. Give more rows, or bin it."
+                raise FactorError(
+                    "to hold {factor} fixed, at least half of the rows must share its value with another "
+                    f"row; {int((counts[column] > 1).sum())} of {len(column)} do. Give more rows, or bin it.",
+                    j,
                 )
         return cls(codes, factors, order, start)
 
@@ -84,7 +85,7 @@ class Representation:
     @classmethod
     def from_table(cls, codes: ArrayLike, sizes: Sequence[int]) -> Representation:
         """A representation that looks codes up: row i belongs to point i of the grid, last factor fastest."""
-        table = np.asarray(codes)
+        table = as_array(codes)
         points = math.prod(sizes)
         if table.ndim != 2 or len(table) != points:
             raise UnweaveError(
@@ -139,7 +140,7 @@ class Representation:
 
 def checked_codes(codes: ArrayLike, n: int) -> NDArray[np.float64]:
     """Codes of n points as float64, or one sentence about what is wrong with them."""
-    array = np.asarray(codes)
+    array = as_array(codes)
     if array.dtype.kind not in "biuf":
         raise UnweaveError(f"codes must be real numbers; encode gave {array.dtype}.")
     if array.ndim != 2 or len(array) != n or array.shape[1] == 0:

@@ -23,7 +23,7 @@ from unweave.metrics.infomec import infomec
 from unweave.metrics.irs import irs
 from unweave.metrics.jemmig import jemmig
 from unweave.metrics.med import med
-from unweave.metrics.metric import Change, Metric
+from unweave.metrics.metric import Change, Metric, asked_names
 from unweave.metrics.mig import mig, mig_posterior
 from unweave.metrics.mig_sup import mig_sup
 from unweave.metrics.modularity import modularity
@@ -49,8 +49,7 @@ def metrics_named(names: str | Sequence[str]) -> tuple[Metric, ...]:
     >>> [metric.name for metric in metrics_named("mig, irs")]
     ['mig', 'irs']
     """
-    given = names.split(",") if isinstance(names, str) else list(names)
-    words = [word.strip().replace("-", "_") for word in given if word.strip()]
+    words = asked_names(names)
     if not words:
         raise UnweaveError(f"no metric was named. Name some, or one of {', '.join(SUITES)}.")
     known = [*SUITES, *(metric.name for metric in METRICS)]
@@ -82,6 +81,7 @@ METRICS: tuple[Metric, ...] = (
             "holds is recognised by that, so all factors but one are enough for 1 (Kim and Mnih, 2018).",
             "It depends on the scale of the codes, because the classifier is penalised.",
         ),
+        least_factors=2,
     ),
     Metric(
         "factor_vae_score",
@@ -96,6 +96,7 @@ METRICS: tuple[Metric, ...] = (
             "it moves most is not seen.",
             "A code counts if its standard deviation is 0.05 or more, so the score jumps with the scale.",
         ),
+        least_factors=2,
     ),
     Metric(
         "mig",
@@ -142,6 +143,7 @@ METRICS: tuple[Metric, ...] = (
             "A dead code counts 0, so five dead codes of ten leave a perfect code 0.5.",
             "It does not ask whether any factor is held at all.",
         ),
+        least_factors=2,
     ),
     Metric(
         "explicitness",
@@ -170,6 +172,7 @@ METRICS: tuple[Metric, ...] = (
             "score.",
             "Accuracy on the training data says little: trees fit noise to 0.53.",
         ),
+        compares_factors=("disentanglement",),
     ),
     Metric(
         "dci_svm",
@@ -184,6 +187,7 @@ METRICS: tuple[Metric, ...] = (
             "Disentanglement of noise is 0.47: the few weights that the penalty leaves are not shared.",
         ),
         options={"model": "svm"},
+        compares_factors=("disentanglement",),
     ),
     Metric(
         "dci_forest",
@@ -198,6 +202,7 @@ METRICS: tuple[Metric, ...] = (
             "score moves with the seed.",
         ),
         options={"model": "forest"},
+        compares_factors=("disentanglement",),
     ),
     Metric(
         "dci_lasso",
@@ -213,6 +218,7 @@ METRICS: tuple[Metric, ...] = (
             "Disentanglement of noise is 0.74: the few weights that the penalty leaves are not shared.",
         ),
         options={"model": "lasso"},
+        compares_factors=("disentanglement",),
     ),
     Metric(
         "dci_es",
@@ -296,6 +302,7 @@ METRICS: tuple[Metric, ...] = (
             "counts as concentrated.",
             "Explicitness is scored on its own training data and depends on the 100 steps of the solver.",
         ),
+        compares_factors=("modularity",),
     ),
     Metric(
         "mig_sup",
@@ -346,6 +353,7 @@ METRICS: tuple[Metric, ...] = (
             "others, with the accidents of counting.",
             _BINS_CAP,
         ),
+        least_factors=2,
     ),
     Metric(
         "downstream_logistic",

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -78,8 +77,7 @@ def candidates_in(path: str | Path, data: str | None = None) -> Candidates:
     path = Path(path).expanduser()
     if (path / "study.json").exists():
         study = StudyFolder(path)
-        folders = {study.run_folder(run): spec for run, spec in study.runs.items()}
-        runs, left_out = _finished(folders)
+        runs, left_out = _finished([study.run_folder(run) for run in study.runs], tuple(study.runs.values()))
         return _of_one_data_set(Candidates(path, runs, (study.spec.points, study.spec.seed), left_out), data)
     if not path.is_dir():
         raise UnweaveError(f"there is no folder {path}. Name the folder of a study, or a folder of runs.")
@@ -88,22 +86,30 @@ def candidates_in(path: str | Path, data: str | None = None) -> Candidates:
         raise UnweaveError(
             f"{path} is not the folder of a study, for it has no study.json, and there is no run in it."
         )
-    runs, left_out = _finished({folder: folder.spec for folder in found})
+    runs, left_out = _finished(found)
     return _of_one_data_set(Candidates(path, runs, None, left_out), data)
 
 
-def _finished(folders: Mapping[RunFolder, RunSpec]) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
-    """Those that can be used, each once, and what is the matter with the others."""
+def _finished(
+    folders: Sequence[RunFolder], specs: Sequence[RunSpec] = ()
+) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
+    """Those that can be used, each once, and why the others cannot; specs are read unless they are given."""
     found: dict[str, Candidate] = {}
     lacks: Counter[str] = Counter()
-    for folder, spec in folders.items():
-        if trouble := _trouble(folder):
+    broken: list[str] = []
+    for i, folder in enumerate(folders):
+        try:
+            trouble = _trouble(folder)
+            run = Candidate(folder, specs[i] if specs else folder.spec)
+        except UnweaveError as error:
+            broken.append(f"Left out {folder.path}: {error}")
+            continue
+        if trouble:
             lacks[trouble] += 1
         else:
-            run = Candidate(folder, spec)
             found.setdefault(run.id, run)
-    notes = tuple(f"Left out, {why}: {count:,} of {len(folders):,} runs." for why, count in lacks.items())
-    return tuple(found.values()), notes
+    notes = [f"Left out, {why}: {count:,} of {len(folders):,} runs." for why, count in lacks.items()]
+    return tuple(found.values()), (*notes, *broken)
 
 
 def _trouble(folder: RunFolder) -> str:
@@ -130,24 +136,35 @@ def _of_one_data_set(found: Candidates, data: str | None) -> Candidates:
             f"{len(names)} data sets, {', '.join(names)}. Choose one: --data {names[0]}."
         )
     runs = tuple(run for run in found.runs if run.spec.data == (data or names[0]))
-    _check_origins(runs)
-    return dataclasses.replace(found, runs=runs)
+    kept, notes = _of_one_origin(runs)
+    return dataclasses.replace(found, runs=kept, notes=(*found.notes, *notes))
 
 
-def _check_origins(runs: Iterable[Candidate]) -> None:
-    """See that data sets of one name are one data set."""
-    first: tuple[Candidate, tuple[Any, ...]] | None = None
-    for run in runs:
-        origin = run.folder.origin
-        here = tuple(str(origin.get(name)) for name in ("data_source", "data_drawn", "image_shape"))
-        if first is None:
-            first = run, here
-        elif here != first[1]:
-            raise UnweaveError(
-                f'two runs were trained on different data of the name "{run.spec.data}": {run.folder.path} '
-                f"on {', '.join(here)}, {first[0].folder.path} on {', '.join(first[1])}. Keep them in two "
-                "folders."
-            )
+def _of_one_origin(runs: Sequence[Candidate]) -> tuple[tuple[Candidate, ...], list[str]]:
+    """The runs that were trained on the same data as most, and a note on each of the others.
+
+    A name does not make two data sets the same. Where no data set has most of the runs, there is an error.
+    """
+    origins = [_data_origin(run) for run in runs]
+    [(usual, count), *others] = Counter(origins).most_common(2)
+    if others and 2 * count <= len(runs):
+        first, second = origins.index(usual), origins.index(others[0][0])
+        raise UnweaveError(
+            f'two runs were trained on different data of the name "{runs[0].spec.data}": '
+            f"{runs[first].folder.path} on {', '.join(usual)}, {runs[second].folder.path} on "
+            f"{', '.join(others[0][0])}. Keep them in two folders."
+        )
+    notes = [
+        f'Left out {run.folder.path}: it was trained on other data of the name "{run.spec.data}" than most.'
+        for run, origin in zip(runs, origins, strict=True)
+        if origin != usual
+    ]
+    return tuple(run for run, origin in zip(runs, origins, strict=True) if origin == usual), notes
+
+
+def _data_origin(run: Candidate) -> tuple[str, ...]:
+    origin = run.folder.origin
+    return tuple(str(origin.get(name)) for name in ("data_source", "data_drawn", "image_shape"))
 
 
 def _most_common_effort(kept: Iterable[Sequence[Scores]]) -> tuple[tuple[int, int], int | None] | None:

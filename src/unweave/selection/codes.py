@@ -7,7 +7,7 @@ Each run's folder keeps its mean codes and their KL divergences in codes-N.safet
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,25 +49,45 @@ def codes_of(
     device: str = "auto",
     data_root: Path | None = None,
     tell: Tell | None = None,
-) -> list[Codes]:
-    """The codes of each run; those that are not in its folder are made and put there."""
+    place: str | Path | None = None,
+) -> tuple[Candidates, list[Codes]]:
+    """The runs that can be encoded, and the codes of each.
+
+    Codes that are not in a run's folder are made and put there. A run whose weights cannot be used, or whose
+    codes are not finite, is left out and noted.
+
+    `place` is where the runs' own data lies now, if it has moved.
+    """
     if images < LEAST_IMAGES:
         raise UnweaveError(f"runs are compared on {LEAST_IMAGES} images or more; got {images}.")
     drawn: NDArray[np.uint8] | None = None
-    found: list[Codes] = []
+    found: list[tuple[Candidate, Codes]] = []
+    notes: list[str] = []
     for i, candidate in enumerate(candidates.runs):
         codes = _kept(candidate, images)
         if codes is None:
-            run = Run(candidate.folder, device, data_root=data_root)
+            try:
+                run = Run(candidate.folder, device, place, data_root)
+            except UnweaveError as error:
+                notes.append(f"Left out {candidate.folder.path}: {error}")
+                continue
             if drawn is None:
                 drawn = drawn_images(run.data, images)
-            codes = encoded(run, drawn)
+            try:
+                codes = encoded(run, drawn)
+            except UnweaveError as error:
+                notes.append(f"Left out {candidate.folder.path}: {error}")
+                continue
             tensors = {"mean": torch.from_numpy(codes.mean), "kl": torch.from_numpy(codes.kl)}
             write_tensors(_path(candidate, images), tensors)
-        found.append(codes)
+        found.append((candidate, codes))
         if tell:
             tell(i + 1, len(candidates.runs), "encoding")
-    return found
+    if not found:
+        raise UnweaveError(f"no run in {candidates.path} can be encoded. {' '.join(notes)}")
+    runs = tuple(candidate for candidate, _ in found)
+    usable = replace(candidates, runs=runs, notes=(*candidates.notes, *notes))
+    return usable, [codes for _, codes in found]
 
 
 def drawn_images(data: Data, images: int) -> NDArray[np.uint8]:
@@ -88,10 +108,7 @@ def encoded(run: Run, images: NDArray[np.uint8]) -> Codes:
     A run whose codes are not drawn from q(z|x), such as a plain autoencoder, has no KL divergence: its
     variances were never trained. All of its codes count.
     """
-    try:
-        posterior = encoder_of(run)(images)
-    except UnweaveError as error:
-        raise UnweaveError(f"the run in {run.path} cannot be compared with others: {error}") from error
+    posterior = encoder_of(run)(images)
     mean = np.ascontiguousarray(posterior.mean, np.float32)
     if posterior.log_var is None or not run.spec.method.stochastic:
         return Codes(mean, np.ones(mean.shape[1], np.float32))

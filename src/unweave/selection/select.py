@@ -7,6 +7,7 @@ GANs, ICML 2020.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +16,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from unweave.data.opening import is_place
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.evaluation.sources import Tell
 from unweave.metrics.selection import LASSO_ALPHA, LEAST_KL
+from unweave.notebook import heading, paragraph, table
+from unweave.places import as_path
+from unweave.results import check_table, combine, read_table
 from unweave.selection.agreements import agreements
 from unweave.selection.candidates import Candidate, Candidates, Row, candidates_in
 from unweave.selection.codes import IMAGES, Codes, codes_of
+from unweave.study.table import write_table
 
 # What can be chosen by, and the scores that belong to it; the first one is ranked by.
 CHOOSERS: Mapping[str, tuple[str, ...]] = {
@@ -28,6 +34,7 @@ CHOOSERS: Mapping[str, tuple[str, ...]] = {
     "centrality": ("model_centrality",),
 }
 POOLS = ("setting", "study")
+SHOWN = 10  # runs of each ranking that a notebook shows
 ENOUGH = 5  # runs in a pool: with fewer, the median of [1] is unsteady
 _AVERAGE: Mapping[str, Callable[..., Any]] = {
     "udr.lasso": np.nanmedian,
@@ -57,41 +64,81 @@ class Selection:
         found = [(run, float(values[run.id])) for run in self.candidates.runs if run.id in values]
         return sorted(found, key=lambda pair: -pair[1])
 
+    def save(self, path: str | Path | None = None) -> Path:
+        """Write the table, by default to selection.parquet in the study's folder, where reports find it.
+
+        Scores of other data sets and by other choosers that the file has stay in it.
+        """
+        target = self.candidates.path / TABLE_FILE if path is None else Path(path).expanduser()
+        results = check_table(self.table)
+        if target.exists():
+            try:
+                before = read_table(target).table
+            except UnweaveError as error:
+                raise UnweaveError(
+                    f"{target} holds no scores of a selection: {error} Choose another file."
+                ) from error
+            fresh = set(zip(results.table["data"], results.table["score"], strict=True))
+            pairs = zip(before["data"], before["score"], strict=True)
+            rest = before[[pair not in fresh for pair in pairs]]
+            if len(rest):
+                results = combine(check_table(rest), results)
+        write_table(results.table, target)
+        return target
+
+    def _repr_html_(self) -> str:
+        parts = []
+        for name in [scores[0] for scores in CHOOSERS.values() if (self.table["score"] == scores[0]).any()]:
+            ranking = self.ranking(name)
+            shown = min(SHOWN, len(ranking))
+            parts.append(heading(f"{name}: the best {shown:,} of {len(ranking):,} runs"))
+            rows = [
+                (f"{value:.4f}", run.spec.method, run.spec.seed, run.folder.path)
+                for run, value in ranking[:shown]
+            ]
+            parts.append(table([name, "method", "seed", "folder"], rows))
+        return "".join(parts + [paragraph(note) for note in self.notes])
+
 
 def select(
-    path: str | Path,
+    path: str | os.PathLike[str],
     *,
-    by: Sequence[str] = ("udr", "centrality"),
+    by: str | Sequence[str] = "both",
     within: str = "setting",
     images: int = IMAGES,
     data: str | None = None,
     device: str = "auto",
-    data_root: Path | None = None,
+    data_root: str | Path | None = None,
     tell: Tell | None = None,
 ) -> Selection:
     """Score the finished runs of a study, or of a folder of runs, by their agreement with each other.
 
+    `by` is "udr", "centrality" or "both".
     A run is compared with the other runs of its pool: those `within` its "setting", which differ from it in
     their seed only, as in [1], or all of the "study". `udr.lasso` and `udr.spearman` are medians of its
     agreements, `model_centrality` is their mean; see `unweave.metrics.udr` and `model_centrality`.
 
+    `data` is the name of a data set, where there are several, or the path of one's own, where it has moved.
     Codes of the images are kept in the runs' folders, agreements in the study's; a stopped call goes on.
     """
-    names = [score for chooser in by for score in _scores_of(chooser)]
+    name, place = (None, data) if is_place(data) else (data, None)
+    names = [score for chooser in choosers_named(by) for score in _scores_of(chooser)]
+    root = None if data_root is None else Path(data_root).expanduser()
     if within not in POOLS:
         raise UnweaveError(f'runs are compared within setting or study; got "{within}".')
-    found = candidates_in(path, data)
+    found = candidates_in(as_path(path, "the folder of a study or of runs"), name)
+    pools_of(found, within)  # too few runs are an error before anything takes time
+    found, codes = codes_of(found, images, device, root, tell, place)
     pools = pools_of(found, within)
-    codes = codes_of(found, images, device, data_root, tell)
     runs = {each.digest(run.id): each for run, each in zip(found.runs, codes, strict=True)}
     tables = agreements(runs, pools, names, found.path / AGREEMENTS_FILE, tell)
     rows: dict[str, list[Row]] = {}
     for pool in pools:
         for name in names:
             values = _AVERAGE[name](tables[name][np.ix_(pool, pool)], axis=0)
-            for place, value in zip(pool, values, strict=True):
+            for run, value in zip((found.runs[i] for i in pool), values, strict=True):
                 row = ("", name, protocol(name, images, within), float(value))
-                rows.setdefault(found.runs[place].id, []).append(row)
+                rows.setdefault(run.id, []).append(row)
     notes = (*found.notes, *_notes(found, pools, codes))
     return Selection(found, found.table(rows), notes)
 
@@ -122,6 +169,17 @@ def pools_of(found: Candidates, within: str) -> list[list[int]]:
         f"runs are compared with others of the same setting, and each of the {len(pools):,} settings in "
         f"{found.path} has one finished seed only. Train more seeds, or compare all runs with --within study."
     )
+
+
+def choosers_named(by: str | Sequence[str]) -> tuple[str, ...]:
+    """What `by` stands for: a chooser, several of them, or both.
+
+    >>> choosers_named("both")
+    ('udr', 'centrality')
+    """
+    if by == "both":
+        return tuple(CHOOSERS)
+    return (by,) if isinstance(by, str) else tuple(by)
 
 
 def _scores_of(chooser: str) -> tuple[str, ...]:

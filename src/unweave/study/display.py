@@ -1,4 +1,4 @@
-"""The progress of a study, as a bar on a terminal or as lines in a log."""
+"""What a terminal shows of a study: how far it is, and how long it will take."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 
+from unweave.progress import LINE_EVERY, Frame, clock, has_live_display, live, short
 from unweave.study.evaluation_time import EvaluationTime
 from unweave.study.measure import Kind, Timed
 from unweave.study.progress import Status
@@ -16,61 +17,87 @@ KIND_FIELDS = [field.name for field in fields(Kind)]
 
 
 @contextmanager
-def teller() -> Iterator[Callable[[Status], None]]:
-    """Shows progress: a bar on a terminal, a line now and then in a file."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+def study_display() -> Iterator[Callable[[Status], None]]:
+    """Show how far a study is on standard error: a bar on a terminal, a line now and then elsewhere."""
+    progress = StudyProgress()
+    if has_live_display():
+        with live(lambda: progress.frame) as refresh:
 
-    clock = _Clock()
-    if not sys.stderr.isatty():
-        said = [-60.0]
+            def tell_bar(status: Status) -> None:
+                progress.tell(status)
+                refresh()
 
-        def tell_line(found: Status) -> None:
-            if clock.elapsed - said[0] >= 30 or found.finished:
-                said[0] = clock.elapsed
-                sys.stderr.write(f"{found}{clock.remaining(found)}\n")
-                sys.stderr.flush()
-
-        yield tell_line
+            yield tell_bar
         return
-    columns = (
-        BarColumn(),
-        TextColumn("{task.percentage:.1f}%"),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=1.0)
+    due = 0.0
 
-        def tell_bar(found: Status) -> None:
-            done = 0.9 * found.steps_done / found.steps + 0.1 * found.measured / found.runs
-            bar.update(task, completed=done, description=f"{found}{clock.remaining(found)}")
+    def tell_line(status: Status) -> None:
+        nonlocal due
+        progress.tell(status)
+        if progress.elapsed >= due or status.finished:
+            due = progress.elapsed + LINE_EVERY
+            sys.stderr.write(f"{progress.line}\n")
+            sys.stderr.flush()
 
-        yield tell_bar
+    yield tell_line
 
 
-class _Clock:
-    """Rate and remaining time, from what was done since it started."""
+class StudyProgress:
+    """How far a study is, with a rate and a remaining time from what was done since this object was made."""
 
     def __init__(self) -> None:
         self.start = time.monotonic()
-        self.first: float | None = None
+        self.status: Status | None = None
+        self.steps_before = 0.0
+
+    def tell(self, status: Status) -> None:
+        """Note how far the study is now."""
+        if self.status is None:
+            self.steps_before = status.steps_done
+        self.status = status
 
     @property
     def elapsed(self) -> float:
-        """Seconds since it started."""
+        """Seconds since the start."""
         return time.monotonic() - self.start
 
-    def remaining(self, found: Status) -> str:
-        """What is left, in words, once there is something to go by."""
-        if self.first is None:
-            self.first = found.steps_done
-        done = found.steps_done - self.first
-        if done <= 0 or self.elapsed < 2 or found.finished:
-            return ""
-        rate = done / self.elapsed
-        left = duration((found.steps - found.steps_done) / rate)
-        return f"; {rate:,.0f} model-steps/s, {left} of training left"
+    @property
+    def rate(self) -> float | None:
+        """Steps of all runs together per second; None until there is something to go by."""
+        status = self.status
+        if status is None or status.finished or self.elapsed < 2:
+            return None
+        done = status.steps_done - self.steps_before
+        return done / self.elapsed if done > 0 else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """An estimate of the seconds of training that are left."""
+        if self.status is None or self.rate is None:
+            return None
+        return (self.status.steps - self.status.steps_done) / self.rate
+
+    @property
+    def frame(self) -> Frame:
+        """What to draw: training is nine tenths of the bar, evaluation one."""
+        status, elapsed = self.status, f"{clock(self.elapsed)} elapsed"
+        if status is None:
+            return Frame(None, ["starting", elapsed])
+        left, rate = self.seconds_left, self.rate
+        facts = [f"{status.measured:,}/{status.runs:,} runs done"]
+        facts += [f"{clock(left)} left"] if left else []
+        facts += [f"{short(rate)} steps/s"] if rate is not None else []
+        details = [f"{status.trained:,} trained", f"{status.running:,} tasks running"]
+        details += [f"{status.failed:,} failed"] if status.failed else []
+        share = 0.9 * status.steps_done / max(status.steps, 1) + 0.1 * status.measured / max(status.runs, 1)
+        return Frame(share, [*facts, elapsed], details)
+
+    @property
+    def line(self) -> str:
+        """The same for a log file."""
+        left, rate = self.seconds_left, self.rate
+        pace = f"; {rate:,.0f} model-steps/s, {duration(left)} of training left" if left and rate else ""
+        return f"{self.status}{pace}"
 
 
 def training_table(found: Sequence[Timed]) -> list[str]:
@@ -79,11 +106,11 @@ def training_table(found: Sequence[Timed]) -> list[str]:
 
     def row(name: str, of: Sequence[Timed], rate: str) -> tuple[str, ...]:
         runs, steps = sum(each.part.runs for each in of), sum(each.part.model_steps for each in of)
-        return name, f"{runs:,}", f"{steps:,}", rate, _short(sum(each.seconds for each in of) / 3600)
+        return name, f"{runs:,}", f"{steps:,}", rate, short(sum(each.seconds for each in of) / 3600)
 
     rows: list[tuple[str, ...]] = [("kind", "runs", "model-steps", "a second", "hours")]
     for each in found:
-        rate = f"{'' if each.measured else '~'}{_short(each.rate)}"
+        rate = f"{'' if each.measured else '~'}{short(each.rate)}"
         rows.append(row(_name(each.part.kind, several), [each], rate))
     if len(found) > 1:
         rows.append(row("sum", found, ""))
@@ -97,7 +124,7 @@ def evaluation_lines(
     found: EvaluationTime, training: float, cores: int, runs: int, only_here: bool
 ) -> list[str]:
     """What evaluation adds to so many seconds of training: on a GPU machine the cores measure meanwhile."""
-    each = f"{_short(found.core / runs)} seconds of a core each"
+    each = f"{short(found.core / runs)} seconds of a core each"
     if found.on_gpu:
         number = max(1, cores - 1)
         total = max(training + found.gpu, found.core / number)
@@ -108,11 +135,6 @@ def evaluation_lines(
         adds = f"{duration(found.core / cores)} more on {cores} cores"
     of, but = (", whose data is here", ", but for evaluating the others") if only_here else ("", "")
     return [f"evaluation of {runs:,} runs{of}: {each}, {adds}", f"about {duration(total)} in all{but}"]
-
-
-def _short(number: float) -> str:
-    """Three digits or more."""
-    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def _name(kind: Kind, several: Collection[str]) -> str:

@@ -16,7 +16,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from unweave.data.catalogue import CATALOGUE
+from unweave.data.catalogue import CATALOGUE, load
+from unweave.data.opening import Data, open_reference
+from unweave.data.reference import Reference
 from unweave.errors import MissingFileError, UnweaveError, did_you_mean
 from unweave.locks import hold
 from unweave.places import data_root
@@ -24,6 +26,8 @@ from unweave.run import folder_name
 from unweave.spec import RunSpec
 from unweave.store import RunFolder, write_json
 from unweave.study.spec import StudySpec
+
+NEW_PLACE = "Name its new place where you named the old one, and run that command again."
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,16 @@ class StudyFolder:
         return record
 
 
+def open_named(name: str, reference: Reference | None, root: Path | None) -> Data:
+    """Open a data set of a study: one's own where it lies, another one by its name."""
+    if reference is None:
+        return load(name, root)
+    try:
+        return open_reference(reference)
+    except MissingFileError as error:
+        raise MissingFileError(f"{error} {NEW_PLACE}") from error
+
+
 def check_data(spec: StudySpec, root: Path | None) -> None:
     """See that all data sets of a study are known, and that their files are here."""
     for name in missing_data(spec, root):
@@ -98,10 +112,13 @@ def check_data(spec: StudySpec, root: Path | None) -> None:
 
 
 def missing_data(spec: StudySpec, root: Path | None) -> list[str]:
-    """The data sets of a study whose files are not here."""
+    """The data sets of the catalogue in a study whose files are not here; one's own must be here."""
     entries = {entry.name: entry for entry in CATALOGUE}
     names = list(dict.fromkeys(run.data for run in spec.runs))
+    own = [reference.name for reference in spec.references]
     for name in names:
-        if name not in entries:
+        if name in own:
+            open_named(name, spec.reference(name), root)
+        elif name not in entries:
             raise UnweaveError(f'there is no data set "{name}". {did_you_mean(name, entries)}')
-    return [name for name in names if not entries[name].is_here(data_root(root))]
+    return [name for name in names if name not in own and not entries[name].is_here(data_root(root))]

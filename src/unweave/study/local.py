@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import ModuleType
 
 import torch
 
@@ -171,7 +172,8 @@ class _Workers:
     def _start(self, post: Post) -> BaseProcess:
         arguments = (self.study.path, self.ledger.path, post, Driver.here())
         process = self.context.Process(target=_worker, args=arguments, name=f"unweave {'/'.join(post.kinds)}")
-        process.start()
+        with _without_main_script():
+            process.start()
         return process
 
 
@@ -182,6 +184,20 @@ def _context() -> ForkServerContext | SpawnContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["unweave.study.local"])
     return context
+
+
+@contextmanager
+def _without_main_script() -> Iterator[None]:
+    """Start processes that do not import the caller's script, which would run this very call again.
+
+    Workers need modules of unweave only, so scripts need no `if __name__ == "__main__"`.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _worker(path: Path, ledger_path: Path, post: Post, driver: Driver) -> None:

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import torch
 
-from unweave.data import load as load_data
 from unweave.data.catalogue import entry_of
+from unweave.data.reference import Reference
 from unweave.spec import RunSpec
-from unweave.study.folder import StudyFolder
-from unweave.study.memory import with_what_fits
+from unweave.study.folder import StudyFolder, open_named
 from unweave.study.planner import Unit, open_runs
-from unweave.training.batches import batches_of
+from unweave.training.batches import Data, batches_of
+from unweave.training.memory import with_what_fits
 from unweave.training.population import Population
 from unweave.training.trainer import pick_device
 from unweave.training.update import Update
@@ -43,11 +43,12 @@ class Kind:
     precision: str
 
     @classmethod
-    def of(cls, run: RunSpec) -> Kind:
-        """The kind of a run."""
+    def of(cls, run: RunSpec, reference: Reference | None = None) -> Kind:
+        """The kind of a run on a data set of the catalogue, or on the one of the reference."""
         images = run.batch * run.method.supply.together
         players = len(run.method.players)
-        return cls(entry_of(run.data).channels, players, images, run.architecture, run.precision)
+        channels = entry_of(run.data).channels if reference is None else reference.channels
+        return cls(channels, players, images, run.architecture, run.precision)
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class Part:
     runs: int
     model_steps: int
     together: tuple[RunSpec, ...]
+    reference: Reference | None = None  # to the data of that population, if it is not in the catalogue
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,11 @@ def parts_of(study: StudyFolder, units: Sequence[Unit], missing: Sequence[str] =
     Of each, the largest population is to be measured: on data that is here, or else on a stand-in.
     """
     left = [[study.runs[run] for run in open_runs(study, unit)] for unit in units]
-    by_kind = sorted(((Kind.of(runs[0]), runs) for runs in left if runs), key=lambda pair: pair[0])
+    reference = study.spec.reference
+    by_kind = sorted(
+        ((Kind.of(runs[0], reference(runs[0].data)), runs) for runs in left if runs),
+        key=lambda pair: pair[0],
+    )
     parts = []
     for kind, found in groupby(by_kind, key=lambda pair: pair[0]):
         populations = [runs for _, runs in found]
@@ -88,34 +94,42 @@ def parts_of(study: StudyFolder, units: Sequence[Unit], missing: Sequence[str] =
         if best[0].data in missing:
             best = [replace(run, data=STAND_INS[kind.channels]) for run in best]
         steps = sum(run.steps for runs in populations for run in runs)
-        parts.append(Part(kind, sum(map(len, populations)), steps, tuple(best)))
+        own = reference(best[0].data)
+        parts.append(Part(kind, sum(map(len, populations)), steps, tuple(best), own))
     return sorted(parts, key=lambda part: -part.model_steps)
 
 
 def timed(parts: Sequence[Part], device: str = "auto", data_root: Path | None = None) -> list[Timed]:
     """How fast each part trains: measured for the largest, the rest as slow as the slowest of these."""
     seconds = SECONDS / min(len(parts), MOST)
-    found = [Timed(part, measured_rate(part.together, device, data_root, seconds)) for part in parts[:MOST]]
+    found = [
+        Timed(part, measured_rate(part.together, device, data_root, seconds, part.reference))
+        for part in parts[:MOST]
+    ]
     slowest = min(each.rate for each in found)
     return found + [Timed(part, slowest, measured=False) for part in parts[MOST:]]
 
 
 def measured_rate(
-    specs: Sequence[RunSpec], device: str = "auto", data_root: Path | None = None, seconds: float = SECONDS
+    specs: Sequence[RunSpec],
+    device: str = "auto",
+    data_root: Path | None = None,
+    seconds: float = SECONDS,
+    reference: Reference | None = None,
 ) -> float:
     """Model-steps a second, after a warm-up, of some runs that train together, or of as many as fit."""
     chosen = pick_device(device)
+    data = open_named(specs[0].data, reference, data_root)
     try:
         return with_what_fits(
-            lambda runs: _rate(specs[:runs], chosen, data_root, seconds), len(specs), specs[0], str(chosen)
+            lambda runs: _rate(specs[:runs], chosen, data, seconds), len(specs), specs[0], str(chosen)
         )
     finally:  # the next population needs the memory
         gc.collect()
         torch.cuda.empty_cache()
 
 
-def _rate(specs: Sequence[RunSpec], device: torch.device, data_root: Path | None, seconds: float) -> float:
-    data = load_data(specs[0].data, data_root)
+def _rate(specs: Sequence[RunSpec], device: torch.device, data: Data, seconds: float) -> float:
     batches = batches_of(data, device)
     population = Population(specs, data.shape, device, batches.label_sizes(specs[0].method.supply))
     update = Update(population, batches, len(data))

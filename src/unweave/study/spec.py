@@ -11,18 +11,23 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from unweave.data.opening import is_place, open_data
+from unweave.data.reference import Reference
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.evaluation.evaluate import POINTS, REPRESENTATIONS
 from unweave.metrics.table import metrics_named
 from unweave.spec import RunSpec, method_with
 
 SCHEMA = 1
+MOST_SEEDS = 1_000_000  # in one range; more is a slip of the keyboard
 RUN_FIELDS = tuple(field.name for field in dataclasses.fields(RunSpec) if field.name != "method")
 
 
 @dataclass(frozen=True)
 class StudySpec:
     """Runs to train, and the metrics and representations to measure on each.
+
+    `references` say how to open the data sets of runs that are not in the catalogue.
 
     >>> runs = grid([{"name": "beta_vae", "beta": [1, 4]}], data="dsprites", seed="0-4")
     >>> len(StudySpec("two betas", runs, metrics="quick").runs)
@@ -36,6 +41,7 @@ class StudySpec:
     points: tuple[int, int] = POINTS
     seed: int = 0  # of the evaluation
     pictures: bool = False
+    references: tuple[Reference, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.name or not isinstance(self.name, str):
@@ -58,6 +64,13 @@ class StudySpec:
                 f"points are how many to train and to test on, such as {POINTS}; got {points}."
             )
         object.__setattr__(self, "points", points)
+        used = {run.data for run in unique}
+        references = tuple(each for each in _one_of_each_name(self.references) if each.name in used)
+        object.__setattr__(self, "references", references)
+
+    def reference(self, data: str) -> Reference | None:
+        """How to open the data set of that name; None if it is one of the catalogue."""
+        return next((each for each in self.references if each.name == data), None)
 
     @property
     def measures(self) -> str:
@@ -66,7 +79,10 @@ class StudySpec:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "runs"}
+        apart = ("runs", "references")
+        plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in apart}
+        if self.references:
+            plain["references"] = [reference.to_dict() for reference in self.references]
         return {"schema": SCHEMA, **plain, "runs": [run.to_dict() for run in self.runs]}
 
     @classmethod
@@ -86,7 +102,8 @@ class StudySpec:
         for name in ("metrics", "representations", "points"):
             if name in fields:
                 fields[name] = tuple(fields[name])
-        return cls(runs=runs, **fields)
+        references = tuple(Reference.from_dict(each) for each in fields.pop("references", ()))
+        return cls(runs=runs, references=references, **fields)
 
     def merged(self, other: StudySpec) -> StudySpec:
         """The study with the runs, metrics and representations of another added."""
@@ -101,7 +118,22 @@ class StudySpec:
             metrics=tuple(dict.fromkeys((*self.metrics, *other.metrics))),
             representations=tuple(dict.fromkeys((*self.representations, *other.representations))),
             pictures=self.pictures or other.pictures,
+            references=(*self.references, *other.references),
         )
+
+
+def _one_of_each_name(references: Iterable[Reference]) -> tuple[Reference, ...]:
+    """The references by name; the last place of data that has moved, an error for different data."""
+    found: dict[str, Reference] = {}
+    for reference in references:
+        before = found.setdefault(reference.name, reference)
+        if before.source != reference.source:
+            raise UnweaveError(
+                f'a study cannot have two different data sets of one name, "{reference.name}": {before.path} '
+                f"and {reference.path}. Rename one of them, or choose another folder for the study."
+            )
+        found[reference.name] = reference
+    return tuple(found.values())
 
 
 def grid(methods: Iterable[Mapping[str, Any]], **shared: Any) -> tuple[RunSpec, ...]:
@@ -149,12 +181,17 @@ def whole_numbers(text: str) -> list[int]:
         first, last = int(found[1]), int(found[2] or found[1])
         if last < first:
             raise UnweaveError(f'the range of seeds "{part}" is empty; write the smaller number first.')
+        if last - first >= MOST_SEEDS:
+            raise UnweaveError(f'the range of seeds "{part}" has more than {MOST_SEEDS:,} numbers.')
         numbers += range(first, last + 1)
     return numbers
 
 
 def read_study(path: str | Path) -> StudySpec:
-    """A study from a TOML file: its fields, a table [shared] of fields of all runs, and [[methods]]."""
+    """A study from a TOML file: its fields, a table [shared] of fields of all runs, and [[methods]].
+
+    `data` may be the path of one's own data, relative to the file.
+    """
     path = Path(path)
     try:
         plain = tomllib.loads(path.read_text())
@@ -167,12 +204,32 @@ def read_study(path: str | Path) -> StudySpec:
         if name not in known:
             raise UnweaveError(f'{path}: a study has no field "{name}". {did_you_mean(name, known)}')
     try:
-        runs = grid(plain.pop("methods", []), **plain.pop("shared", {}))
+        references: list[Reference] = []
+        shared = _with_own_data(plain.pop("shared", {}), path.parent, references)
+        methods = [_with_own_data(table, path.parent, references) for table in plain.pop("methods", [])]
+        runs = grid(methods, **shared)
         for name in ("metrics", "representations", "points"):
             if isinstance(plain.get(name), list):
                 plain[name] = tuple(plain[name])
-        return StudySpec(plain.pop("name", path.stem), runs, **plain)
+        return StudySpec(plain.pop("name", path.stem), runs, references=tuple(references), **plain)
     except UnweaveError as error:
         raise UnweaveError(f"{path}: {error}") from error
     except TypeError as error:
         raise UnweaveError(f"{path} is not a study: {error}") from error
+
+
+def _with_own_data(table: Mapping[str, Any], folder: Path, references: list[Reference]) -> Mapping[str, Any]:
+    """A table of a study file with names for the paths of one's own data; adds how to open them."""
+    if not isinstance(table, Mapping) or "data" not in table:
+        return table
+    data = table["data"]
+    names = [_own_name(each, folder, references) for each in (data if isinstance(data, list) else [data])]
+    return {**table, "data": names if isinstance(data, list) else names[0]}
+
+
+def _own_name(named: Any, folder: Path, references: list[Reference]) -> Any:
+    if not is_place(named, folder):
+        return named
+    data = open_data(folder / Path(named).expanduser())
+    references += [data.reference] if data.reference else []
+    return data.name

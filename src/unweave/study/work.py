@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -11,18 +11,17 @@ from typing import Protocol, TypeAlias
 import torch
 
 from unweave.data import GroundTruth
-from unweave.data import load as load_data
+from unweave.data.opening import Data
+from unweave.data.reference import Reference
 from unweave.evaluation.evaluate import Effort
 from unweave.evaluation.kept import all_kept, drop_codes, evaluate_run, keep_codes
 from unweave.gallery import draw_missing_pictures
 from unweave.run import Run
-from unweave.spec import RunSpec
 from unweave.store import RunFolder
-from unweave.study.folder import StudyFolder
-from unweave.study.memory import with_what_fits
+from unweave.study.folder import StudyFolder, open_named
 from unweave.study.planner import Unit
-from unweave.training.batches import Data
-from unweave.training.trainer import Plan, Report, Tell, pick_device, train_runs
+from unweave.training.memory import train_what_fits
+from unweave.training.trainer import Plan, Report, Tell, pick_device
 
 Progress: TypeAlias = Callable[[float], None]  # told the share that is done
 
@@ -57,7 +56,7 @@ class TrainAndScore:
         """Train all runs of a unit that are not trained; fewer at a time if they do not fit."""
         specs = [study.runs[run] for run in unit.runs]
         paths = [study.run_path(run) for run in unit.runs]
-        data = _data(specs[0].data, self.data_root)
+        data = self._data(study, specs[0].data)
 
         def tell(report: Report) -> None:
             progress(report.step / report.steps)
@@ -75,7 +74,7 @@ class TrainAndScore:
         """Measure a run, if it has not diverged, as far as it is not measured."""
         folder, spec = study.run_folder(run_id), study.spec
         if (folder.result or {}).get("outcome") != "diverged" and not self._is_measured(study, folder):
-            data = _data(study.runs[run_id].data, self.data_root)
+            data = self._data(study, study.runs[run_id].data)
             run = Run(folder, str(pick_device(self._encodes_on(data))), data)
             evaluate_run(
                 run,
@@ -83,6 +82,7 @@ class TrainAndScore:
                 spec.representations,
                 Effort(spec.points, seed=spec.seed, jobs=self.jobs),
                 keep=self.keep_codes,
+                lenient=study.spec.reference(run.spec.data) is not None,
                 tell=lambda done, total, what: progress(done / total),  # noqa: ARG005
             )
             if spec.pictures:
@@ -90,13 +90,17 @@ class TrainAndScore:
         if not self.keep_codes:
             drop_codes(folder)
 
-    def _encodes_on(self, data: GroundTruth) -> str:
+    def _data(self, study: StudyFolder, name: str) -> Data:
+        return _data(name, study.spec.reference(name), self.data_root)
+
+    def _encodes_on(self, data: Data) -> str:
         """Where a run encodes for its measures: nowhere but on the device, if that is at hand.
 
         Of what was handed over the whole grid is encoded already. Images that are drawn anew at each look
         are not: they are made here, and a GPU encodes them a hundred times faster than a core.
         """
-        if self.hand_over and not (data.stochastic and torch.cuda.is_available()):
+        handed_over = self.hand_over and isinstance(data, GroundTruth) and not data.stochastic
+        if handed_over or (self.hand_over and not torch.cuda.is_available()):
             return "cpu"
         return self.device
 
@@ -105,18 +109,7 @@ class TrainAndScore:
         return all_kept(folder, spec.metrics, spec.representations, Effort(spec.points, seed=spec.seed))
 
 
-def train_what_fits(
-    specs: Sequence[RunSpec], data: Data, paths: Sequence[Path], plan: Plan, tell: Tell | None = None
-) -> list[RunFolder]:
-    """Train all runs; if the device has no memory for so many at a time, half as many, and so on."""
-    return with_what_fits(
-        lambda largest: train_runs(specs, data, paths, replace(plan, largest=largest), tell),
-        min(plan.largest, len(specs)),
-        specs[0],
-        str(pick_device(plan.device)),
-    )
-
-
 @cache
-def _data(name: str, root: Path | None) -> GroundTruth:
-    return load_data(name, root)
+def _data(name: str, reference: Reference | None, root: Path | None) -> Data:
+    """A data set, opened once by a process."""
+    return open_named(name, reference, root)

@@ -99,9 +99,8 @@ def note_failure(study: StudyFolder, ledger: Ledger, task: Task, unit: Unit, tex
         ledger.split(task, [(Task(ALONE + run, "train", ALONE + run), run) for run in unit.runs])
         return
     for run in unit.runs if task.kind == "train" else [task.id]:
-        if study.run_path(run).is_dir():
-            note = {"doing": task.kind, "error": text, "trace": trace}
-            write_json(study.run_path(run) / "error.json", note)
+        note = {"doing": task.kind, "error": text, "trace": trace}
+        write_json(study.run_path(run) / "error.json", note)
 
 
 def told(error: Exception) -> tuple[str, str]:

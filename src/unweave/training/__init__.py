@@ -1,1 +1,8 @@
 """Training: populations of runs, the one trainer, checkpoints."""
+
+from typing import TYPE_CHECKING
+
+from unweave.lazy import lazy_names
+
+if not TYPE_CHECKING:
+    __getattr__ = lazy_names(__name__)

@@ -24,7 +24,7 @@ from unweave.data.supervision import labelled
 from unweave.data.variants import Origin, origin
 from unweave.errors import UnweaveError
 from unweave.methods.method import Batch
-from unweave.methods.supply import Images, Labels, Supply
+from unweave.methods.supply import Groups, Images, Labels, Supply
 from unweave.nn.draws import PopulationDraws, path_of
 from unweave.nn.images import ImageTable, Paint, draw_images, look_up_images
 from unweave.streams import Stream
@@ -148,6 +148,9 @@ class HostBatches:
             return labelled(self._truth(supply), 1, 0, supply.labeller).sizes
         if isinstance(supply, Images):
             return ()
+        if isinstance(self.data, Collection):
+            _rows(self.data, 0, Stream.of(0), supply)  # says what is wrong with the supply
+            return ()
         truth = self._truth(supply)
         return tuple(truth.sizes[column] for column in told(truth, supply))
 
@@ -159,8 +162,8 @@ class HostBatches:
 
     def _draw(self, run: Stream, stream: Stream, size: int, supply: Supply) -> dict[str, NDArray[Any]]:
         """The batch of one run, by the names of Batch."""
-        if isinstance(self.data, Collection) and isinstance(supply, Images):
-            return {"images": self.data.images_at(self.data.sample_index(size, stream))}
+        if isinstance(self.data, Collection):
+            return {"images": self.data.images_at(_rows(self.data, size, stream, supply))}
         truth = self._truth(supply)
         factors = host_factors(truth, size, stream, supply)
         batch: dict[str, NDArray[Any]] = {"images": truth.observe(factors, stream)}
@@ -189,10 +192,7 @@ class HostBatches:
 
     def _truth(self, supply: Supply) -> GroundTruth:
         if isinstance(self.data, Collection):
-            raise UnweaveError(
-                f"{self.data.name} is a collection of images without a grid of factors, from which no "
-                f"{type(supply).__name__.lower()} can be drawn. Use a ground truth, or another method."
-            )
+            raise _cannot_draw(self.data, supply)
         return self.data
 
     def _sent(self, runs: list[NDArray[Any]]) -> Tensor:
@@ -201,6 +201,26 @@ class HostBatches:
             return torch.from_numpy(together).to(self.device)
         pixels = np.ascontiguousarray(together.transpose(0, 1, 3, 4, 2))
         return torch.from_numpy(pixels).to(self.device).permute(0, 1, 4, 2, 3)
+
+
+def _rows(collection: Collection, size: int, stream: Stream, supply: Supply) -> NDArray[np.int64]:
+    """The rows of a batch from a collection: independent ones, or groups that share some factors."""
+    if isinstance(supply, Images):
+        return collection.sample_index(size, stream)
+    if not isinstance(supply, Groups) or supply.labels or supply.chosen != "first":
+        raise _cannot_draw(collection, supply)
+    shared = supply.shared
+    if isinstance(shared, int):
+        shared = tuple(factor.name for factor in collection.factors[:shared])
+    return collection.sample_groups(size, supply.together, stream, shared).ravel()
+
+
+def _cannot_draw(collection: Collection, supply: Supply) -> UnweaveError:
+    labelled = " with labels" if getattr(supply, "labels", False) else ""
+    return UnweaveError(
+        f"{collection.name} is a collection of images without a grid of factors, from which no "
+        f"{type(supply).__name__.lower()}{labelled} can be drawn. Use a ground truth, or another method."
+    )
 
 
 def batches_of(data: Data, device: torch.device, progress: Progress | None = None) -> Batches:

@@ -12,9 +12,8 @@ import platform
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -28,9 +27,10 @@ from unweave.errors import UnweaveError
 from unweave.methods import Method
 from unweave.nn.precision import Precision
 from unweave.spec import RunSpec
-from unweave.store import RunFolder
+from unweave.store import CheckpointOrigin, RunFolder
 from unweave.training.batches import Batches, Data, HostBatches, batches_of
-from unweave.training.population import Population, shared_by
+from unweave.training.population import Population
+from unweave.training.resume import complete_endings, populations
 from unweave.training.update import Update
 
 
@@ -60,8 +60,11 @@ class Report:
     seconds: float
 
 
-class Stopped(Exception):  # noqa: N818  it is no error
-    """Training was stopped by a signal; all runs have a checkpoint."""
+class Stopped(KeyboardInterrupt):
+    """Training was stopped by a signal; all runs have a checkpoint.
+
+    It is a KeyboardInterrupt and no Exception, so that `except Exception` does not swallow it.
+    """
 
 
 Tell = Callable[[Report], None]
@@ -72,36 +75,48 @@ def train_runs(
 ) -> list[RunFolder]:
     """Train all runs that are not finished yet; return their folders in the order of the specs."""
     device = pick_device(plan.device)
-    by_id: dict[str, RunFolder] = {}
-    source, origin = HostBatches(data, device), _origin(data, device)
-    for spec, path in zip(specs, folders, strict=True):
-        by_id[spec.id] = RunFolder(path)
-        sizes = source.label_sizes(spec.method.supply)
-        by_id[spec.id].create(spec, origin | ({"label_sizes": list(sizes)} if sizes else {}))
-    _complete_endings(by_id)
-    open_specs = [spec for spec in {spec.id: spec for spec in specs}.values() if not by_id[spec.id].result]
-    if open_specs:
-        batches = batches_of(data, device)
-        with noted_signals() as stopped:
-            for together, step in _populations(open_specs, by_id, plan.largest):
+    folders_by_id = {spec.id: RunFolder(path) for spec, path in zip(specs, folders, strict=True)}
+    with ExitStack() as stack:
+        _create_folders(specs, data, device, folders_by_id, stack)
+        complete_endings(folders_by_id)
+        open_specs = [spec for spec in dict.fromkeys(specs) if not folders_by_id[spec.id].result]
+        if open_specs:
+            batches = batches_of(data, device)
+            stopped = stack.enter_context(noted_signals())
+            for together, step in populations(open_specs, folders_by_id, plan.largest):
                 sizes = batches.label_sizes(together[0].method.supply)
                 population = Population(together, data.shape, device, sizes)
-                _Training(population, step, by_id, batches, len(data), plan, tell, stopped).run()
-    return [by_id[spec.id] for spec in specs]
+                _Training(population, step, folders_by_id, batches, len(data), plan, tell, stopped).run()
+    return [folders_by_id[spec.id] for spec in specs]
 
 
-def _complete_endings(folders: Mapping[str, RunFolder]) -> None:
-    """End the runs that a kill has left prepared to end, if all that were to end together are."""
-    for folder in folders.values():
-        if (together := folder.ending) is None:
-            continue
-        others = [folders[run_id] for run_id in together if run_id in folders]
-        if all(other.ending is not None or other.result for other in others):
-            for other in others:
-                if other.ending is not None:
-                    other.complete()
-        elif folder.result is None:
-            folder.unprepare()
+def _create_folders(
+    specs: Sequence[RunSpec],
+    data: Data,
+    device: torch.device,
+    folders: Mapping[str, RunFolder],
+    stack: ExitStack,
+) -> None:
+    """Make the folders of the runs, and keep other processes from training the open ones.
+
+    If training is refused before the first step, new folders are removed again.
+    """
+    source, origin = HostBatches(data, device), _origin(data, device)
+    for spec in dict.fromkeys(specs):
+        sizes = source.label_sizes(spec.method.supply)
+        folder = folders[spec.id]
+        if folder.create(spec, origin | ({"label_sizes": list(sizes)} if sizes else {})):
+            stack.push(_discards_unused(folder))
+        if not folder.result:
+            stack.enter_context(folder.claimed())
+
+
+def _discards_unused(folder: RunFolder) -> Callable[..., None]:
+    def leave(kind: type[BaseException] | None, _error: object, _trace: object) -> None:
+        if kind is not None and issubclass(kind, Exception):
+            folder.discard_unused()
+
+    return leave
 
 
 def pick_device(name: str) -> torch.device:
@@ -112,6 +127,8 @@ def pick_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError as error:
         raise UnweaveError(f'there is no device "{name}". Use auto, cpu, cuda or cuda:1.') from error
+    if device.type not in ("cpu", "cuda"):
+        raise UnweaveError(f'unweave does not run on the device "{name}". Use auto, cpu, cuda or cuda:1.')
     if device.type == "cuda" and not torch.cuda.is_available():
         raise UnweaveError("a GPU was asked for, and torch finds none here. Use --device cpu.")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
@@ -124,32 +141,6 @@ def default_precision(device: str, method: Method) -> Precision:
     if pick_device(device).type != "cuda":
         return "float32"
     return "tf32" if method.exact_weights else "bf16"
-
-
-def _populations(
-    specs: Sequence[RunSpec], folders: dict[str, RunFolder], largest: int
-) -> Iterator[tuple[list[RunSpec], int]]:
-    """Runs that can train together, and the step they are at.
-
-    They are alike in what a population shares. Where all of them have a checkpoint of the same step, as
-    after a kill while checkpoints were written, they go on from there together; else each from its last.
-    """
-
-    def shared(spec: RunSpec) -> str:
-        return repr(shared_by(spec))
-
-    for _, found in groupby(sorted(specs, key=shared), shared):
-        alike = list(found)
-        saved = {spec.id: set(folders[spec.id].checkpoints()) or {0} for spec in alike}
-        common = set.intersection(*saved.values())
-
-        def step(spec: RunSpec, saved: dict[str, set[int]] = saved, common: set[int] = common) -> int:
-            return max(common or saved[spec.id])
-
-        for at, level in groupby(sorted(alike, key=step), step):
-            runs = list(level)
-            for start in range(0, len(runs), largest):
-                yield runs[start : start + largest], at
 
 
 class _Training:
@@ -169,6 +160,7 @@ class _Training:
         self.population, self.step, self.folders = population, step, folders
         self.batches, self.data_size = batches, data_size
         self.plan, self.tell, self.stopped = plan, tell, stopped
+        self.saved = step  # the step of the newest checkpoint
         self.started = time.monotonic()
         self.update = self._new_update(self._resume())
 
@@ -180,7 +172,8 @@ class _Training:
             self._settle(terms)
             if not len(self.population):
                 return
-            if self.step and (self.stopped or self.step % self.plan.checkpoint_every == 0):
+            due = self.stopped or self.step % self.plan.checkpoint_every == 0
+            if due and self.step != self.saved:
                 self._checkpoint()
             if self.stopped:
                 raise Stopped(f"stopped by signal {self.stopped[0]} after step {self.step}")
@@ -219,11 +212,14 @@ class _Training:
             else:
                 keep.append(run)
         together = [self.population.specs[run].id for run in outcomes]
+        if together and keep:  # so that, after a kill, the others need not repeat steps without these runs
+            self._save(keep)
         for run, outcome in outcomes.items():
             self._prepare(run, outcome, terms[run] if terms else {}, together)
         for run_id in together:
             self.folders[run_id].complete()
-        if keep and len(keep) < len(self.population):
+        if together and keep:
+            self._drop_older(keep)
             logs = [self.update.log_state(run) for run in keep]
             self.population.select(keep)
             self.update = self._new_update(logs)
@@ -247,11 +243,21 @@ class _Training:
 
     def _checkpoint(self) -> None:
         """All runs get the new checkpoint before any loses its old one: they stay at the same step."""
-        for run, spec in enumerate(self.population.specs):
+        runs = range(len(self.population))
+        self._save(runs)
+        self._drop_older(runs)
+
+    def _save(self, runs: Sequence[int]) -> None:
+        ids = tuple(sorted(spec.id for spec in self.population.specs))
+        for run in runs:
             state = self.population.run_state(run) | self.update.log_state(run)
-            self.folders[spec.id].save_checkpoint(self.step, state)
-        for spec in self.population.specs:
-            self.folders[spec.id].drop_checkpoints(keep=self.step)
+            folder = self.folders[self.population.specs[run].id]
+            folder.save_checkpoint(self.step, state, CheckpointOrigin(ids, self.saved))
+
+    def _drop_older(self, runs: Sequence[int]) -> None:
+        for run in runs:
+            self.folders[self.population.specs[run].id].drop_checkpoints(keep=self.step)
+        self.saved = self.step
 
     def _resume(self) -> list[dict[str, Tensor]]:
         """Load the checkpoints of this step, if it is not the first; return what they say of the log."""
@@ -314,6 +320,7 @@ def _origin(data: Data, device: torch.device) -> dict[str, Any]:
         "image_shape": list(data.shape),
         "data_source": data.source,
         "data_drawn": data.drawn if isinstance(data, GroundTruth) else "uniformly",
+        **({"data_reference": data.reference.to_dict()} if data.reference else {}),
         "data_licence": data.card.licence,
         "data_citation": data.card.citation,
         "device": name,

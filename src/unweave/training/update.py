@@ -262,6 +262,12 @@ class Update:
     def _add_terms(self, losses: list[Losses]) -> None:
         if not self.terms:
             self.terms = [{name: torch.zeros_like(t) for name, t in loss.terms.items()} for loss in losses]
+        elif any(list(totals) != list(loss.terms) for totals, loss in zip(self.terms, losses, strict=True)):
+            # Checkpoints do not keep the order of names, and a log should not change its own.
+            self.terms = [
+                {name: totals[name] for name in loss.terms}
+                for totals, loss in zip(self.terms, losses, strict=True)
+            ]
         pairs = [
             (totals[name], term)
             for totals, loss in zip(self.terms, losses, strict=True)

@@ -4,6 +4,8 @@ Every draw returns factors, never images: `ground_truth.observe` turns them into
 depends on the seed and on i alone, so a larger n only adds rows.
 """
 
+from typing import TYPE_CHECKING
+
 from unweave.data.supervision.grouping import Groups, groups
 from unweave.data.supervision.labels import (
     Binned,
@@ -20,6 +22,7 @@ from unweave.data.supervision.labels import (
 from unweave.data.supervision.pairing import Pairs, pairs
 from unweave.data.supervision.restrict import correlate, hold_out, only
 from unweave.data.supervision.trajectories import sequences
+from unweave.lazy import lazy_names
 
 __all__ = [
     "Binned",
@@ -41,3 +44,6 @@ __all__ = [
     "sequences",
     "split",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = lazy_names(__name__)

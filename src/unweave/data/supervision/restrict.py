@@ -83,6 +83,7 @@ def _restricted(ground_truth: GroundTruth, suffix: str, what: str, weight: Weigh
         name=f"{ground_truth.name}_{suffix}",
         weight=both,
         drawn=f"{ground_truth.drawn}; {what}",
+        reference=None,
     )
 
 

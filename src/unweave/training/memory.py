@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 import torch
 
 from unweave.errors import UnweaveError
 from unweave.spec import RunSpec
+from unweave.store import RunFolder
+from unweave.training.batches import Data
+from unweave.training.trainer import Plan, Tell, pick_device, train_runs
 
 Result = TypeVar("Result")
+
+
+def train_what_fits(
+    specs: Sequence[RunSpec], data: Data, paths: Sequence[Path], plan: Plan, tell: Tell | None = None
+) -> list[RunFolder]:
+    """Train all runs; if the device has no memory for so many at a time, half as many, and so on."""
+    return with_what_fits(
+        lambda largest: train_runs(specs, data, paths, replace(plan, largest=largest), tell),
+        min(plan.largest, len(specs)),
+        specs[0],
+        str(pick_device(plan.device)),
+    )
 
 
 def with_what_fits(act: Callable[[int], Result], runs: int, example: RunSpec, device: str) -> Result:

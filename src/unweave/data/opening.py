@@ -1,0 +1,167 @@
+"""Open what a user names, a data set of the catalogue, a folder or a file; and open what a run recorded."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias, TypeGuard
+
+from unweave.data import array_file, folder
+from unweave.data.cache import Progress
+from unweave.data.catalogue import CATALOGUE, load
+from unweave.data.collection import Collection
+from unweave.data.grid import GroundTruth
+from unweave.data.own import from_file, from_folder
+from unweave.data.reference import Reference
+from unweave.data.sizing import Fit, Size
+from unweave.errors import MissingFileError, UnweaveError, did_you_mean
+
+Data: TypeAlias = GroundTruth | Collection
+
+OWN = "a folder of pictures, an .npz or .npy file, or a table of pictures (.csv, .tsv, .parquet, .jsonl)"
+
+
+def open_data(
+    named: str | Path,
+    root: str | Path | None = None,
+    *,
+    table: str | Path | None = None,
+    size: Size = "auto",
+    fit: Fit | None = None,
+    check: bool = True,
+    progress: Progress | None = None,
+) -> Data:
+    """Open a data set by its name in the catalogue, or one's own data by its path.
+
+    A path is that of a folder of pictures with a table of factors, of an .npz or .npy file of arrays, or of a
+    table whose column `file` names pictures in its folder. A name of the catalogue stands before a folder of
+    the same name: write "./dsprites" for the folder. `table`, `size` and `fit` are for one's own data (see
+    `from_folder`); with size "auto", images are padded or shrunk to a size that convolutional networks take.
+
+    `root` is the folder of the official files of data sets.
+    """
+    if isinstance(named, str) and named in _names():
+        if table is not None or size != "auto" or fit is not None:
+            raise UnweaveError(
+                f"{named} has its own factors and image size. Table, size and fit are for your own data."
+            )
+        return load(named, root, check=check, progress=progress)
+    path = Path(named).expanduser()
+    suffix = path.suffix.lower()
+    if path.is_dir():
+        return from_folder(path, table, size=size, fit=fit, progress=progress)
+    if not path.exists():
+        raise _unknown(named)
+    if suffix in array_file.SUFFIXES and table is None:
+        return from_file(path, size=size, fit=fit)
+    if suffix in folder.TABLE_SUFFIXES and table is None:
+        return from_folder(path.parent, path, size=size, fit=fit, progress=progress)
+    if table is not None:
+        raise UnweaveError(f"a table is for a folder of pictures; {path} is a file.")
+    raise UnweaveError(f"{path} is not data that can be opened. Name {OWN}.")
+
+
+def is_place(named: object, folder: Path = Path()) -> TypeGuard[str | Path]:
+    """Whether a user named a folder or file, seen from a folder, and not a data set of the catalogue."""
+    if not isinstance(named, str) or named in _names():
+        return isinstance(named, Path)
+    return _has_separator(named) or (folder / named).exists()
+
+
+def open_reference(reference: Reference, progress: Progress | None = None) -> Data:
+    """Open one's own data as it was opened before, and see that it is the same."""
+    path = Path(reference.path)
+    if not path.exists():
+        raise MissingFileError(
+            f'the data set "{reference.name}" was opened from {path}, which is not there any more.'
+        )
+    options: dict[str, Any] = {
+        "size": reference.size,
+        "fit": reference.fit,
+        "name": reference.name,
+        "names": reference.names,
+        "kinds": None if reference.kinds is None else dict(reference.kinds),
+        "grid": reference.grid,
+    }
+    if reference.kind == "file":
+        found = from_file(path, **options)
+    else:
+        table = None if reference.table is None else path / reference.table
+        found = from_folder(path, table, channels=reference.channels, progress=progress, **options)
+    if found.source != reference.source:
+        raise UnweaveError(
+            f'{path} does not hold the data set "{reference.name}" that was recorded ({reference.source}), '
+            f"but {found.source}. Restore its images and factors, or name the {reference.kind} that has them."
+        )
+    return found
+
+
+def reopen(
+    name: str, record: Mapping[str, Any], root: str | Path | None = None, place: str | Path | None = None
+) -> Data:
+    """Open the data set that a run recorded: by its name, where it lay, or where it lies now (`place`).
+
+    `record` has data_source, data_drawn and, for one's own data, data_reference.
+    """
+    plain = record.get("data_reference")
+    reference = None if plain is None else Reference.from_dict(plain)
+    if place is not None:
+        found = _open_at(place, reference, root)
+    elif reference is not None:
+        found = _open_where_it_was(reference)
+    elif name in _names():
+        found = load(name, root)
+    else:
+        raise UnweaveError(
+            f'the run was trained on data that was given as an object, "{name}" ({record["data_source"]}), '
+            "which cannot be opened by its name. Make the object again, and pass it to unweave.load(run, "
+            "data=...)."
+        )
+    check_recorded(found, name, record)
+    return found
+
+
+def check_recorded(found: Data, name: str, record: Mapping[str, Any]) -> None:
+    """See that data is what a run recorded."""
+    drawn = found.drawn if isinstance(found, GroundTruth) else "uniformly"
+    if (found.source, drawn) != (record["data_source"], record["data_drawn"]):
+        raise UnweaveError(
+            f"the run was trained on another {name} ({record['data_source']}; drawn {record['data_drawn']}) "
+            f"than the one that is here ({found.source}; drawn {drawn}). Make that one again and use it."
+        )
+
+
+def _open_where_it_was(reference: Reference) -> Data:
+    try:
+        return open_reference(reference)
+    except MissingFileError as error:
+        raise MissingFileError(
+            f"{error} Name its new place: --data {reference.kind.upper()}, or unweave.load(run, "
+            f"data={reference.kind.upper()})."
+        ) from error
+
+
+def _open_at(place: str | Path, reference: Reference | None, root: str | Path | None) -> Data:
+    """What lies at a place, with the options of the reference if it is of the same kind."""
+    path = Path(place).expanduser()
+    if reference is not None and path.exists() and path.is_dir() == (reference.kind == "folder"):
+        return open_reference(dataclasses.replace(reference, path=str(path.resolve())))
+    return open_data(place, root)
+
+
+def _names() -> list[str]:
+    return [entry.name for entry in CATALOGUE]
+
+
+def _has_separator(named: str) -> bool:
+    return "/" in named or os.sep in named
+
+
+def _unknown(named: str | Path) -> UnweaveError:
+    if isinstance(named, Path) or _has_separator(named) or Path(named).suffix:
+        return MissingFileError(f"there is no folder or file {named}. Name {OWN}, or a data set.")
+    return UnweaveError(
+        f'there is no data set "{named}". {did_you_mean(named, _names())} For your own data, name {OWN}.'
+    )

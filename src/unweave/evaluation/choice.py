@@ -1,0 +1,95 @@
+"""Which of the metrics that were asked for can be measured.
+
+A metric that is asked for by name is measured or refused. One that is only part of a suite is left out where
+it cannot be measured, and a note says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from unweave.errors import UnweaveError
+from unweave.evaluation.sources import Source
+from unweave.metrics.metric import COUNTS, Metric, asked_names
+from unweave.metrics.table import SUITES, metrics_named
+
+
+@dataclass(frozen=True)
+class Request:
+    """Metrics that were asked for, and the names of those that were asked for by name."""
+
+    metrics: tuple[Metric, ...]
+    by_name: frozenset[str]
+
+    @classmethod
+    def of(cls, metrics: str | Sequence[str]) -> Request:
+        """What names of metrics and suites stand for; a wrong name is refused."""
+        return cls(metrics_named(metrics), frozenset(asked_names(metrics)) - SUITES.keys())
+
+    @property
+    def lenient(self) -> bool:
+        """Whether only suites were asked for, so that nothing has to be refused."""
+        return not self.by_name
+
+    def possible(self, source: Source) -> Choice:
+        """The metrics that a source can give."""
+        chosen, left_out = [], {}
+        for metric in self.metrics:
+            reason = source.lacks(metric.needs)
+            if reason is not None and metric.name in self.by_name:
+                raise UnweaveError(f"{metric.name} cannot be measured here: {reason}.")
+            if reason is None and metric.name not in self.by_name and _says_nothing(metric, source):
+                reason = "there is only one factor, and nothing to compare it with"
+            if reason is None:
+                chosen.append(metric)
+            else:
+                left_out[metric.name] = reason
+        return Choice(tuple(chosen), self.by_name, left_out)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The metrics to measure, and the reason for each that is left out."""
+
+    metrics: tuple[Metric, ...]
+    by_name: frozenset[str] = frozenset()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+def _says_nothing(metric: Metric, source: Source) -> bool:
+    return bool(source.names) and len(source.names) < metric.least_factors
+
+
+def left_out_notes(left_out: Mapping[str, str]) -> tuple[str, ...]:
+    """One sentence for each reason, with the names of all metrics that it concerns."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in left_out.items():
+        by_reason.setdefault(reason.rstrip("."), []).append(name)
+    return tuple(
+        f"{listed(names)} {'was' if len(names) == 1 else 'were'} left out: {reason}."
+        for reason, names in by_reason.items()
+    )
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names with commas and "and" between them.
+
+    >>> listed(["mig", "sap", "dci"])
+    'mig, sap and dci'
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def one_factor_notes(metrics: Sequence[Metric], scores: Sequence[str]) -> tuple[str, ...]:
+    """A note on the scores that say nothing where there is only one factor."""
+    known = {metric.name: metric for metric in metrics}
+    empty = []
+    for name in scores:
+        metric, part = known[name.partition(".")[0]], name.rpartition(".")[2]
+        if part in metric.compares_factors or (metric.least_factors > 1 and part not in COUNTS):
+            empty.append(name)
+    if not empty:
+        return ()
+    verb = "compares" if len(empty) == 1 else "compare"
+    return (f"{listed(empty)} {verb} factors with each other, and with one factor that says nothing.",)
