@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from PIL.Image import Image
 
 REFRESH = 0.2  # seconds between two states of a progress bar
@@ -97,6 +96,7 @@ def picture(image: Image | bytes, alt: str) -> str:
 
 def strip(images: NDArray[np.uint8], alt: str) -> str:
     """Images (n, c, h, w) with 1 or 3 channels side by side; nothing for other channels or no image."""
+    import numpy as np  # here, because the command line imports this module and answers --help at once
     from PIL.Image import fromarray
 
     n, channels, height, width = images.shape

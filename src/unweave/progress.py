@@ -84,9 +84,9 @@ class Frame:
             completed=self.share or 0.0,
             width=min(BAR[1], beside if one_line else max(alone, 1)),
         )
-        cells = [bar, Text(facts, no_wrap=True), *([Text(self.details, no_wrap=True)] if one_line else [])]
+        texts = [facts, self.details] if one_line else [facts]
         line = Table.grid(padding=(0, 2, 0, 0))
-        line.add_row(*cells)
+        line.add_row(bar, *(Text(text, no_wrap=True) for text in texts))
         yield line
         if self.details and not one_line:
             text = self.details if len(self.details) <= width else self.short_details

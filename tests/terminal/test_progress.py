@@ -77,7 +77,6 @@ def test_a_run_that_leaves_its_population_is_done() -> None:
     progress.tell(Report(10, 100, ("a", "b"), (LOSSES, LOSSES), 1.0))
     progress.tell(Report(20, 100, ("b",), (LOSSES,), 2.0))  # the other has diverged
     assert progress.done == {"a": 100, "b": 20}
-    assert not progress.complete
     progress.tell(Report(100, 100, ("b",), (LOSSES,), 3.0))
     assert progress.complete
     assert progress.seconds_left is None
