@@ -258,7 +258,7 @@ def test_folders_that_cannot_be_loaded(run: Run, tmp_path: Path) -> None:
         unweave.load(tmp_path / "nowhere")
     unfinished = train(tmp_path)
     (unfinished.path / "weights.safetensors").unlink()
-    with pytest.raises(UnweaveError, match=r"has no trained weights\. Run the same command again"):
+    with pytest.raises(UnweaveError, match=r"has no trained weights: its training has not finished"):
         unweave.load(unfinished.path)
     weights = run.folder.weights()
     name = max((name for name in weights if name.startswith("decoder.")), key=lambda n: weights[n].numel())

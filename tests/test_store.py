@@ -57,7 +57,7 @@ def test_a_run_from_start_to_end(folder: RunFolder) -> None:
     assert folder.spec == SPEC
     assert folder.origin == ORIGIN
     assert not folder.result
-    with refused("has no trained weights. Run the same command again"):
+    with refused("has no trained weights: its training has not finished"):
         folder.weights()
     folder.append_log([{"step": 5, "kl": 1.0}])
     folder.save_checkpoint(5, WEIGHTS)

@@ -19,8 +19,8 @@ from PIL import Image
 import unweave
 from unweave.errors import UnweaveError
 from unweave.methods import QLAE, VAE, BetaTCVAE, BetaVAE, FactorVAE, InfoVAE
-from unweave.run import folder_name
 from unweave.progress import losses
+from unweave.run import folder_name
 from unweave.spec import RunSpec
 from unweave.train_command import Options, _tensorboard, specs_of, train_app
 from unweave.training.trainer import Report

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from unweave import __version__
-from unweave.command_app import PICTURE, TABLE, check_output, command_app, run_command_line
+from unweave.command_app import PICTURE, TABLE, check_device, check_output, command_app, run_command_line
 from unweave.console import console, progress, say
 from unweave.data_command import data_app
 from unweave.errors import UnweaveError, did_you_mean
@@ -38,7 +38,7 @@ def train(*tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=Tru
     """Train a model: `unweave train METHOD`; `unweave train --help` lists the methods."""
     from unweave.train_command import train_app
 
-    train_app()(tokens, exit_on_error=False, print_error=False)
+    train_app(tokens[0] if tokens else None)(tokens, exit_on_error=False, print_error=False)
 
 
 @app.command(name="evaluate")
@@ -332,6 +332,7 @@ def explore(
     from unweave.explore_command import serve, write_page
 
     check_output(export, (".html",))
+    check_device(device)
     found = subject_at(subject, device, data_root, data)
     if export is not None:
         write_page(found, export)

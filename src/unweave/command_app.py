@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Collection, Iterator, Sequence
@@ -87,6 +88,12 @@ def check_output(path: Path | None, endings: Collection[str] = ()) -> None:
         raise UnweaveError(f"cannot write into {path.parent}: {reason}. Name another file.") from error
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise UnweaveError(f"cannot write {path}: permission denied. Name another file.")
+
+
+def check_device(name: str) -> None:
+    """Refuse the name of no device, without torch, which takes seconds to import."""
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", name):
+        raise UnweaveError(f'there is no device "{name}". Use auto, cpu, cuda or cuda:1.')
 
 
 def refuse_fractions(_app: App, _commands: tuple[str, ...], arguments: ArgumentCollection) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from numba import config, njit
 from numba.core import event
 
+from unweave.notebook import in_notebook
 from unweave.places import cache_folder
 
 COMPILE = "numba:compile"  # the event exists only where code is compiled, not where it is loaded
@@ -49,7 +50,7 @@ def _with_own_cache(function: Callable[..., Any], options: dict[str, Any]) -> An
 @contextmanager
 def announced() -> Iterator[None]:
     """Announce compilation within this context to someone who waits at a terminal or in a notebook."""
-    if not (sys.stderr.isatty() or "ipykernel" in sys.modules):
+    if not (sys.stderr.isatty() or in_notebook()):
         yield
         return
     announcer = _Announcer()

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import sys
 import webbrowser
 from pathlib import Path
 
 from unweave.errors import UnweaveError
 from unweave.explore.server import ExploreServer
 from unweave.explore.subject import Subject
+from unweave.results import read_table
 
 
 def serve(subject: Subject, host: str, port: int, open_page: bool) -> None:
-    """Serve until interrupted."""
+    """Serve until interrupted; a file that is no table of results is refused before a page is served."""
+    if subject.path.is_file():
+        read_table(subject.path)
     with ExploreServer(subject, host, port) as server:
         print(f"{subject.path.name}: {server.url} (Ctrl-C ends it)", flush=True)
         if server.token is not None:
             print("Anyone who has this address can see these runs.", flush=True)
         if open_page:
             webbrowser.open(server.url)
-        server.serve_forever()
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:  # the way to end it, so nothing is said
+            sys.exit(130)
 
 
 def write_page(subject: Subject, target: Path) -> None:

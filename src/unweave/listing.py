@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,13 +14,13 @@ INDENT = 4
 
 
 class Listing:
-    """A table without rules, whose first column is never broken.
+    """A table without rules, in which the first column and those in `whole` keep their words on one line.
 
     Where it does not fit the terminal, the column `below` moves below each row, and gets the whole width.
     """
 
-    def __init__(self, *columns: str, below: str | None = None) -> None:
-        self.columns, self.below = columns, below
+    def __init__(self, *columns: str, below: str | None = None, whole: Collection[str] = ()) -> None:
+        self.columns, self.below, self.whole = columns, below, whole
         self.rows: list[tuple[str, ...]] = []
 
     def add_row(self, *cells: str) -> None:
@@ -41,7 +42,7 @@ class Listing:
 
         table = Table(box=None)
         for place, column in enumerate(self.columns):
-            table.add_column(column, no_wrap=place == 0, overflow="fold")
+            table.add_column(column, no_wrap=place == 0 or column in self.whole, overflow="fold")
         for row in self.rows:
             table.add_row(*row)
         return table
@@ -61,4 +62,5 @@ class Listing:
                 row.add_column(width=width if place != kept[-1] else None, overflow="fold")
             row.add_row(*(line[place] for place in kept), style="bold" if number == 0 else "")
             yield row
-            yield Padding(Text.from_markup(line[moved], style="dim"), (0, 0, 0, INDENT))
+            if line[moved]:
+                yield Padding(Text.from_markup(line[moved], style="dim"), (0, 0, 0, INDENT))

@@ -136,7 +136,7 @@ def show_judgement(found: Selection, by: str, metrics: Sequence[str] | None) -> 
     rows = correlation_table(runs, choosers, scores).to_dict("records")
     correlations = {(row["first"], row["second"]): row for row in rows}
     heads = ("percentile", "beats random run", "random setting", "random seed", "Spearman")
-    table = Listing("chosen by", "metric", *heads)
+    table = Listing("chosen by", "metric", *heads, whole=("metric", heads[0]))
     for chooser, score in product(choosers, scores):
         if overall := choices.get((chooser, score, ALL)):
             pools = [choices.get((chooser, score, among)) for among in (ALL, SETTINGS, SEEDS)]

@@ -212,7 +212,8 @@ class RunFolder:
         """The trained weights."""
         if not (self.path / "weights.safetensors").exists():
             raise UnweaveError(
-                f"{self.path} has no trained weights. Run the same command again: it goes on with the run."
+                f"{self.path} has no trained weights: its training has not finished. Start the same training "
+                "again to resume it."
             )
         return read_tensors(self.path / "weights.safetensors")
 

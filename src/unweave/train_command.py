@@ -120,10 +120,10 @@ class Options:
     """Write the losses for TensorBoard too, into each run's folder; needs unweave[tensorboard]."""
 
 
-def train_app() -> App:
-    """The commands of all methods."""
+def train_app(method: str | None = None) -> App:
+    """The commands of all methods; only that of a method if there is one of that name, which is faster."""
     app = command_app("unweave train", "Train a model, or several that share data and networks.")
-    for kind in METHODS:
+    for kind in [kind for kind in METHODS if kind.name == method] or METHODS:
         app.command(_command(kind), name=kind.name, help=summary(kind))
     return app
 

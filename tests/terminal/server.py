@@ -108,6 +108,8 @@ if __name__ == "__main__":
     for module in WARM:
         importlib.import_module(module)
     sys.modules["torch"].set_num_threads(1)
+    sprites = sys.modules["unweave.data"].load("dsprites")
+    sprites.observe(sprites.sample_factors(1, seed=0))  # the first look renders all sprites
     gc.freeze()  # a forked process does not copy what only its garbage collector would look at
     serve(socket.socket(fileno=int(sys.argv[1])))
     run_and_exit(sys.modules["unweave.cli"].main)

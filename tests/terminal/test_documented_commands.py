@@ -8,7 +8,7 @@ import pytest
 
 from terminal.documented import Documented, documented_commands
 from terminal.session import CommandServer
-from terminal.world import make_world
+from terminal.world import make_world, write_pictures
 from unweave.cli import app
 from unweave.data_command import data_app
 from unweave.metrics_command import metrics_app
@@ -71,7 +71,7 @@ REPLACED = {
 SMALL: dict[str, dict[str, list[str]]] = {
     "evaluate": {"--metrics": ["mig,dci"], "--points": ["60", "30"]},
     "explore": {"--no-open": []},
-    "impossibility": {"--points": ["60", "30"]},
+    "impossibility": {"--metrics": ["mig"], "--points": ["60", "30"]},
     "select": {"--images": ["400"]},
     "train": {
         "--steps": ["1"],
@@ -137,6 +137,7 @@ def failures_of(chosen: list[Documented], commands: CommandServer, folder: Path)
 
 @pytest.mark.parametrize("batch", BATCHES, ids=lambda batch: batch[0].words[1])
 def test_training_commands_run(batch: list[Documented], commands: CommandServer, tmp_path: Path) -> None:
+    write_pictures(tmp_path / "my_pictures")
     assert "\n\n".join(failures_of(batch, commands, tmp_path)) == ""
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
+from conftest import ROOT
 from report.made_up import SIX, settings, table
 from selection.tiny_study import FIELDS, METRICS, POINTS, trained_study
 from unweave.evaluation.evaluate import Effort
@@ -64,11 +65,13 @@ def make_world(folder: Path) -> Path:
     columns = pd.DataFrame(factors, columns=["size", "colour"])
     columns.to_csv(folder / "factors.csv", index=False)
     columns.assign(z0=codes[:, 0], z1=codes[:, 1]).to_csv(folder / "table.csv", index=False)
-    _write_pictures(folder / "pictures")
+    write_pictures(folder / "pictures")
+    (folder / "zoo").symlink_to(ROOT / "zoo")
     return folder
 
 
-def _write_pictures(folder: Path) -> None:
+def write_pictures(folder: Path) -> None:
+    """Six pictures and the table of their factors."""
     folder.mkdir()
     lines = ["file,brightness,shape"]
     for i in range(6):

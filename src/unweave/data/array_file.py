@@ -94,6 +94,7 @@ def _explained(path: Path) -> Iterator[None]:
         raise
     # A damaged archive may also ask for a password (RuntimeError) or an unknown compression.
     except (ValueError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        reason = "it is damaged, or holds something else" if "allow_pickle" in str(error) else error
         raise UnweaveError(
-            f"cannot read {path} as arrays saved by numpy.savez or numpy.save: {error}"
+            f"cannot read {path} as arrays saved by numpy.savez or numpy.save: {reason}."
         ) from error

@@ -48,6 +48,8 @@ def open_data(
                 f"{named} has its own factors and image size. Table, size and fit are for your own data."
             )
         return load(named, root, check=check, progress=progress)
+    if not str(named):
+        raise _unknown(named)
     path = Path(named).expanduser()
     suffix = path.suffix.lower()
     if path.is_dir():

@@ -91,8 +91,9 @@ def _load(path: Path) -> dict[str, Any]:
         with found as arrays:
             return dict(arrays)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+        reason = "it is damaged, or holds something else." if "allow_pickle" in str(error) else error
         raise UnweaveError(
-            f"cannot read {path} as numbers saved by NumPy: {error} Save them by {HOW}."
+            f"cannot read {path} as numbers saved by NumPy: {reason} Save them by {HOW}."
         ) from error
 
 

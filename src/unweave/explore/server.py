@@ -48,6 +48,7 @@ PAGES = {
 RUN_ROUTE = re.compile(r"/api/run/([0-9a-f]{1,64})(?:/([a-z]+))?")
 EVERYWHERE = ("", "0.0.0.0")  # noqa: S104  to bind to them is the user's choice
 MOST_BYTES = 1 << 20  # of what a page sends
+LAST_PORT = 65_535
 NOTHING = "there is nothing at this address."
 SECURITY = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -68,9 +69,11 @@ class ExploreServer(ThreadingHTTPServer):
         self.local = _is_loopback(host)
         self.token = None if self.local else secrets.token_urlsafe(24)
         self.host = host
+        if not 0 <= port <= LAST_PORT:
+            raise UnweaveError(f"a port is a whole number from 0 to {LAST_PORT}; got {port}.")
         try:
             super().__init__((host, port), _Handler)
-        except (OSError, OverflowError) as error:
+        except OSError as error:
             raise UnweaveError(
                 f"cannot serve on {host}, port {port}: {error}. Choose another --port or --host."
             ) from error

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from unweave.errors import UnweaveError
-from unweave.results import read_table
 
 if TYPE_CHECKING:
     from unweave.explore.run_view import RunView
@@ -92,8 +91,6 @@ def subject_at(
 ) -> Subject:
     """The run or study at a path."""
     here = path.expanduser().resolve()
-    if here.is_file():
-        read_table(here)  # a file that is no table is refused before a page is served
     if here.is_file() or (here / "study.json").exists():
         return Subject(here, "study", device, data_root, data)
     if (here / "spec.json").exists():
