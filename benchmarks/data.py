@@ -12,8 +12,8 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from unweave.data import load
-from unweave.data.dsprites import _COSINES, _OUTLINES, _SINES
-from unweave.data.rooms import ONE, maps, palette
+from unweave.data.sets.dsprites import _COSINES, _OUTLINES, _SINES
+from unweave.data.sets.rooms import ONE, maps, palette
 
 BATCH = 64
 

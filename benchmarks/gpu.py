@@ -28,8 +28,8 @@ from benchmarks.plain_pytorch import graph_step, loop_step, rate
 
 from unweave.data import CATALOGUE, GroundTruth, load
 from unweave.methods import DIPVAE1, DIPVAE2, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE, Method
-from unweave.nn.precision import Precision
-from unweave.spec import RunSpec
+from unweave.nn.layers.precision import Precision
+from unweave.runs.spec import RunSpec
 from unweave.study import preset_named
 from unweave.training.batches import Batches, batches_of
 from unweave.training.population import Population

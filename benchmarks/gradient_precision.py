@@ -19,8 +19,8 @@ from torch.nn.functional import cosine_similarity
 
 from unweave.data import GroundTruth, load
 from unweave.nn.layers import set_precision
-from unweave.nn.precision import Precision
-from unweave.store import RunFolder
+from unweave.nn.layers.precision import Precision
+from unweave.runs.store import RunFolder
 from unweave.training.batches import HostBatches
 from unweave.training.population import Population
 from unweave.training.trainer import pick_device

@@ -24,11 +24,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.result_tables import NAMES, keep_record, parser_of, table_of_medians
 
 from unweave.data import GroundTruth, load
-from unweave.evaluation.kept import kept_scores
+from unweave.evaluation.score_store import kept_scores
 from unweave.metrics import mig
 from unweave.metrics.dci import disentanglement
-from unweave.run import Run
-from unweave.store import RunFolder
+from unweave.runs.run import Run
+from unweave.runs.store import RunFolder
 from unweave.streams import Stream
 
 SCORES = {name: title for name, title in NAMES.items() if name not in ("sap", "modularity")}

@@ -39,8 +39,8 @@ from sklearn.linear_model import LogisticRegressionCV  # type: ignore[import-unt
 from sklearn.model_selection import KFold  # type: ignore[import-untyped]
 
 from unweave import metrics
-from unweave.metrics.boosting import fit_boosted_trees, sort_codes
-from unweave.metrics.logistic import fit_logistic_cv
+from unweave.metrics.estimators.boosting import fit_boosted_trees, sort_codes
+from unweave.metrics.estimators.logistic import fit_logistic_cv
 from unweave.metrics.representation import Representation
 from unweave.streams import Stream
 

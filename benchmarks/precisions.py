@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.published import SCORES, in_order
 from benchmarks.result_tables import add_published, keep_record, parser_of
 
-from unweave.report.beside import SETTING, beside
 from unweave.report.published import published
+from unweave.report.rank_among_published import SETTING, beside
 from unweave.results import read_table, wide
 
 

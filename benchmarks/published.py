@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.result_tables import keep_record, options
 
-from unweave.report.beside import beside, outside
 from unweave.report.names import METHODS
 from unweave.report.published import published
+from unweave.report.rank_among_published import beside, outside
 from unweave.results import METHOD_ORDER, read_table, wide
 
 # Score, its name in the table, and the decimals worth printing.

@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from study.chaos import STUDY, chaos, start, table_of
 from study.tiny import Pretend
 from unweave.study import StudyFolder, StudySpec, preset_named
+from unweave.study.engines.local import Post, run_local
 from unweave.study.ledger import Ledger
-from unweave.study.local import Post, run_local
 from unweave.study.planner import plan_of
 from unweave.study.progress import Status, status_of
 from unweave.study.table import collect, write_table

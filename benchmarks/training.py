@@ -20,7 +20,7 @@ from benchmarks.plain_pytorch import loop_step, rate
 
 from unweave.data import load
 from unweave.methods import BetaVAE
-from unweave.spec import RunSpec
+from unweave.runs.spec import RunSpec
 from unweave.training.batches import batches_of
 from unweave.training.population import Population
 from unweave.training.update import Update

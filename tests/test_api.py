@@ -60,7 +60,7 @@ def documented_names() -> list[str]:
 def test_documented_names_work_after_import_unweave_alone() -> None:
     names = documented_names()
     public = [f"unweave.{name}" for name in unweave.__all__]
-    assert {"unweave.gallery.draw_pictures", "unweave.study.StudySpec"} < set(names)
+    assert {"unweave.runs.gallery.draw_pictures", "unweave.study.StudySpec"} < set(names)
     done = subprocess.run(
         [sys.executable, "-c", RESOLVE],
         input=json.dumps(names + public),

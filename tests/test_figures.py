@@ -16,8 +16,8 @@ from training.tiny import TINY
 from unweave.data import Collection, GroundTruth, from_arrays
 from unweave.errors import UnweaveError
 from unweave.methods import AE, MLVAE, BetaVAE, Method
-from unweave.run import Run
-from unweave.views import example_images, traversals
+from unweave.runs.run import Run
+from unweave.runs.views import example_images, traversals
 
 IMAGES = TINY.observe(TINY.factors_at(np.arange(60)))
 SCRIPT = "<script>alert('$x$')</script>"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 import unweave
 from training.tiny import TINY
+from unweave.commands.impossibility import codes_of_run, subject_named
 from unweave.errors import UnweaveError
 from unweave.evaluation.evaluate import Effort
 from unweave.impossibility import (
@@ -28,7 +29,6 @@ from unweave.impossibility import (
     reflection,
 )
 from unweave.impossibility.transform import Distribution
-from unweave.impossibility_command import codes_of_run, subject_named
 from unweave.streams import Stream
 
 N = 20_000

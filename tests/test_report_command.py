@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 from report.made_up import SIX, Rule, settings, table
+from unweave.commands.report import show_agreement
 from unweave.errors import UnweaveError
 from unweave.report.inputs import RECONSTRUCTIONS, pictures_of_runs, read_results
-from unweave.report_command import show_agreement
 from unweave.results import combine
 
 

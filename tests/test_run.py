@@ -12,14 +12,14 @@ import unweave
 from training.tiny import TINY
 from unweave.data import from_arrays
 from unweave.data.supervision import hold_out
+from unweave.display.pictures import labelled_sheet
 from unweave.errors import UnweaveError
-from unweave.gallery import draw_missing_pictures, draw_pictures
 from unweave.methods import AE, MLVAE, VAE, BetaVAE
-from unweave.pictures import labelled_sheet
-from unweave.run import CHUNK, Run, folder_name
-from unweave.spec import RunSpec
-from unweave.store import write_tensors
-from unweave.views import CONTENTS, SHOWN, swaps, traversals
+from unweave.runs.gallery import draw_missing_pictures, draw_pictures
+from unweave.runs.run import CHUNK, Run, folder_name
+from unweave.runs.spec import RunSpec
+from unweave.runs.store import write_tensors
+from unweave.runs.views import CONTENTS, SHOWN, swaps, traversals
 
 FACTORS = TINY.sample_factors(6, 0)
 IMAGES = TINY.observe(FACTORS)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from unweave.errors import UnweaveError
 from unweave.methods import METHODS, VAE, BetaTCVAE, BetaVAE, FactorVAE
 from unweave.methods.method import Method, Setting
-from unweave.nn.likelihood import LIKELIHOODS
-from unweave.nn.networks import ARCHITECTURES
-from unweave.nn.precision import PRECISIONS
+from unweave.nn.distributions.likelihood import LIKELIHOODS
+from unweave.nn.layers.precision import PRECISIONS
+from unweave.nn.networks.vae import ARCHITECTURES
 from unweave.nn.schedule import SCHEDULES
-from unweave.spec import RunSpec, method_with
+from unweave.runs.spec import RunSpec, method_with
 
 WEIGHTS = st.one_of(st.integers(1, 10**6), st.floats(1e-30, 1e30))  # not all methods take 0
 POSITIVE = st.one_of(st.integers(1, 100), st.floats(1e-12, 1e6))

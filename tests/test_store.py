@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from unweave.errors import UnweaveError
 from unweave.methods import VAE, BetaVAE
-from unweave.spec import RunSpec
-from unweave.store import RunFolder, read_tensors, write_json, write_tensors, write_text
+from unweave.runs.spec import RunSpec
+from unweave.runs.store import RunFolder, read_tensors, write_json, write_tensors, write_text
 
 SPEC = RunSpec(BetaVAE(4.0), data="tiny", steps=10)
 ORIGIN = {

@@ -17,12 +17,12 @@ from cyclopts import CycloptsError
 from PIL import Image
 
 import unweave
+from unweave.commands.train import Options, _tensorboard, specs_of, train_app
+from unweave.display.progress import losses
 from unweave.errors import UnweaveError
 from unweave.methods import QLAE, VAE, BetaTCVAE, BetaVAE, FactorVAE, InfoVAE
-from unweave.progress import losses
-from unweave.run import folder_name
-from unweave.spec import RunSpec
-from unweave.train_command import Options, _tensorboard, specs_of, train_app
+from unweave.runs.run import folder_name
+from unweave.runs.spec import RunSpec
 from unweave.training.trainer import Report
 
 QUICK = ["--steps", "4", "--batch", "4", "--device", "cpu", "--no-scores"]

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 from unweave.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from unweave import data, gallery, impossibility, methods, metrics, report, selection, study
+    from unweave import data, impossibility, methods, metrics, report, selection, study
     from unweave.errors import UnweaveError
     from unweave.evaluation.evaluate import evaluate
     from unweave.evaluation.scores import Scores
-    from unweave.gallery import draw
-    from unweave.run import Run, load
+    from unweave.runs import gallery
+    from unweave.runs.gallery import draw
+    from unweave.runs.run import Run, load
+    from unweave.runs.spec import RunSpec
+    from unweave.runs.train import train
     from unweave.selection.select import select
-    from unweave.spec import RunSpec
     from unweave.streams import Stream
-    from unweave.train_run import train
     from unweave.training.trainer import Stopped
 
 __version__ = "0.1.0"
@@ -49,17 +50,18 @@ __all__ = [
 
 # Public name -> the module that defines it. Any other name is looked up as a submodule.
 _DEFINED_IN = {
-    "Run": "unweave.run",
-    "RunSpec": "unweave.spec",
+    "Run": "unweave.runs.run",
+    "RunSpec": "unweave.runs.spec",
     "Scores": "unweave.evaluation",
     "Stopped": "unweave.training.trainer",
     "Stream": "unweave.streams",
     "UnweaveError": "unweave.errors",
-    "draw": "unweave.gallery",
+    "draw": "unweave.runs.gallery",
     "evaluate": "unweave.evaluation",
-    "load": "unweave.run",
+    "gallery": "unweave.runs",
+    "load": "unweave.runs.run",
     "select": "unweave.selection",
-    "train": "unweave.train_run",
+    "train": "unweave.runs.train",
 }
 
 if not TYPE_CHECKING:  # type checkers report names that are not in the list above

@@ -9,11 +9,18 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from unweave import __version__
-from unweave.command_app import PICTURE, TABLE, check_device, check_output, command_app, run_command_line
-from unweave.console import console, progress, say
-from unweave.data_command import data_app
+from unweave.commands.command_app import (
+    PICTURE,
+    TABLE,
+    check_device,
+    check_output,
+    command_app,
+    run_command_line,
+)
+from unweave.commands.console import console, progress, say
+from unweave.commands.data import data_app
+from unweave.commands.listing import Listing
 from unweave.errors import UnweaveError, did_you_mean
-from unweave.listing import Listing
 
 app = command_app("unweave", "Learn, measure and compare disentangled representations.", __version__)
 app.command(data_app)
@@ -36,7 +43,7 @@ def list_methods() -> None:
 @app.command(help_flags=[])
 def train(*tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]) -> None:
     """Train a model: `unweave train METHOD`; `unweave train --help` lists the methods."""
-    from unweave.train_command import train_app
+    from unweave.commands.train import train_app
 
     train_app(tokens[0] if tokens else None)(tokens, exit_on_error=False, print_error=False)
 
@@ -91,7 +98,7 @@ def evaluate_codes(
     data_root
         Folder of the official files of data sets.
     """
-    from unweave.evaluate_command import Options, evaluate_subjects, write
+    from unweave.commands.evaluate import Options, evaluate_subjects, write
     from unweave.evaluation.evaluate import Effort
     from unweave.metrics.table import metrics_named
 
@@ -120,7 +127,7 @@ def evaluate_codes(
 @app.command(help_flags=[])
 def study(*tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]) -> None:
     """Many runs as one piece of work: `unweave study plan | run | status | collect | retry | export`."""
-    from unweave.study_command import study_app
+    from unweave.commands.study import study_app
 
     study_app()(tokens, exit_on_error=False, print_error=False)
 
@@ -128,7 +135,7 @@ def study(*tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=Tru
 @app.command(help_flags=[])
 def metrics(*tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]) -> None:
     """List and explain metrics: `unweave metrics list`, `unweave metrics explain mig`."""
-    from unweave.metrics_command import metrics_app
+    from unweave.commands.metrics import metrics_app
 
     metrics_app()(tokens, exit_on_error=False, print_error=False)
 
@@ -169,10 +176,10 @@ def impossibility(
     data_root
         Folder of the official files of data sets.
     """
+    from unweave.commands.impossibility import show as show_comparison
+    from unweave.commands.impossibility import subject_named
     from unweave.evaluation.evaluate import Effort
     from unweave.impossibility import compare
-    from unweave.impossibility_command import show as show_comparison
-    from unweave.impossibility_command import subject_named
     from unweave.metrics.table import metrics_named
 
     metrics_named(metrics)  # a wrong name is told before anything takes time
@@ -221,7 +228,7 @@ def report(
     scores
         Metrics to compare, with commas between them. Default: the six of the study.
     """
-    from unweave.report_command import make_report
+    from unweave.commands.report import make_report
 
     chosen = [name.strip() for name in scores.split(",")] if scores else None
     with progress("report") as tell:
@@ -278,8 +285,8 @@ def select(
     data_root
         Folder of the official files of data sets.
     """
-    from unweave.select_command import metrics_asked, selected, show_judgement, write
-    from unweave.select_command import show as show_selection
+    from unweave.commands.select import metrics_asked, selected, show_judgement, write
+    from unweave.commands.select import show as show_selection
 
     if top < 1:
         raise UnweaveError(f"--top is how many runs to show, 1 or more; got {top}.")
@@ -328,8 +335,8 @@ def explore(
     data_root
         Folder of the official files of data sets.
     """
+    from unweave.commands.explore import serve, write_page
     from unweave.explore.subject import subject_at
-    from unweave.explore_command import serve, write_page
 
     check_output(export, (".html",))
     check_device(device)

@@ -14,7 +14,7 @@ from typing import Any
 from numba import config, njit
 from numba.core import event
 
-from unweave.notebook import in_notebook
+from unweave.display.notebook import in_notebook
 from unweave.places import cache_folder
 
 COMPILE = "numba:compile"  # the event exists only where code is compiled, not where it is loaded

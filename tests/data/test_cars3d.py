@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.io import savemat
 
-from unweave.data import cars3d
 from unweave.data.grid import Factor
+from unweave.data.sets import cars3d
 from unweave.errors import MissingFileError, UnweaveError
 
 ELEVATIONS, AZIMUTHS = 2, 3

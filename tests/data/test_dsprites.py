@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unweave.data import dsprites
 from unweave.data.grid import Factor
+from unweave.data.sets import dsprites
 from unweave.errors import ChecksumError, UnweaveError
 
 # Of all 737,280 images packed to bits, in grid order. If it changes, RULE counts up and CHANGELOG says so.

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from unweave.data import mpi3d
 from unweave.data.grid import Factor
 from unweave.data.npz import Member
+from unweave.data.sets import mpi3d
 from unweave.errors import ChecksumError, MissingFileError, UnweaveError
 from unweave.streams import Stream
 

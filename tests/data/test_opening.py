@@ -15,7 +15,7 @@ import pytest
 from data.own_pictures import write_pictures
 from unweave.data import Collection, GroundTruth, binned, from_arrays, from_file, from_folder, open_data
 from unweave.data.opening import is_place, open_reference, reopen
-from unweave.data.reference import Reference
+from unweave.data.own.reference import Reference
 from unweave.data.supervision import hold_out
 from unweave.data.variants import colour
 from unweave.errors import MissingFileError, UnweaveError

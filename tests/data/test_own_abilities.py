@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unweave.data.own import Ability, abilities, from_arrays
+from unweave.data.own.construct import Ability, abilities, from_arrays
 
 ZEROS = np.zeros((8, 32, 32), np.uint8)
 A, B = [0, 1] * 4, [0, 0, 1, 1] * 2

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from unweave.data.cache import grid_table
 from unweave.data.grid import Factor, GroundTruth, Images
-from unweave.data.own import Collection, Continuous, as_ground_truth, binned, from_arrays
+from unweave.data.own.construct import Collection, Continuous, as_ground_truth, binned, from_arrays
 from unweave.errors import UnweaveError
 from unweave.streams import Stream
 

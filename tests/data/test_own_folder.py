@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from unweave.data.grid import Factor, GroundTruth
-from unweave.data.own import Collection, Continuous, from_folder
+from unweave.data.own.construct import Collection, Continuous, from_folder
 from unweave.errors import MissingFileError, UnweaveError
 from unweave.streams import Stream
 

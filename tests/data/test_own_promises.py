@@ -11,13 +11,13 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from unweave.data import Collection, GroundTruth, abilities, from_arrays
-from unweave.data.abilities import CODES, GRID, GROUPS, INTERVENTIONS, SUPERVISION, TRAINING
-from unweave.data.own import as_ground_truth
+from unweave.data import Collection, GroundTruth, from_arrays
+from unweave.data.own.abilities import CODES, GRID, GROUPS, INTERVENTIONS, SUPERVISION, TRAINING
+from unweave.data.own.construct import abilities, as_ground_truth
 from unweave.errors import UnweaveError
 from unweave.evaluation import evaluate
 from unweave.methods import MLVAE, VAE, AdaGVAE, Method, S2BetaVAE
-from unweave.spec import RunSpec
+from unweave.runs.spec import RunSpec
 from unweave.streams import Stream
 from unweave.training.batches import HostBatches
 from unweave.training.population import Population

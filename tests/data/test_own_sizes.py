@@ -10,10 +10,11 @@ import PIL.Image
 import pytest
 
 from data.own_pictures import write_pictures
-from unweave.data import from_arrays, from_folder, sizing
-from unweave.data.sizing import chosen_size, description, size_named, suits_networks
+from unweave.data import from_arrays, from_folder
+from unweave.data.own import sizing
+from unweave.data.own.sizing import chosen_size, description, size_named, suits_networks
 from unweave.errors import UnweaveError
-from unweave.nn import networks
+from unweave.nn.networks import vae as networks
 from unweave.streams import Stream
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull
 
-from unweave.data import rooms
+from unweave.data.sets import rooms
 from unweave.errors import UnweaveError
 
 ROOMS = rooms.load()

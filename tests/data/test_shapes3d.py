@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from unweave.data import shapes3d
-from unweave.data.shapes3d import StoredImages, check_labels, read_rows
+from unweave.data.sets import shapes3d
+from unweave.data.sets.shapes3d import StoredImages, check_labels, read_rows
 from unweave.errors import ChecksumError, MissingFileError, UnweaveError
 from unweave.streams import Stream
 
@@ -277,7 +277,7 @@ def test_parent_and_forked_children_read_side_by_side(tmp_path: Path) -> None:
     script = f"""
 import os, pathlib
 import numpy as np
-from unweave.data.shapes3d import StoredImages
+from unweave.data.sets.shapes3d import StoredImages
 render = StoredImages(pathlib.Path({str(path)!r}), {SMALL})
 def right():
     rows = np.arange({N})[::-1]

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
-from unweave.data import smallnorb
 from unweave.data.grid import Factor
-from unweave.data.smallnorb import Part, grid_images, grid_positions, matrix_chunks, read_labels
+from unweave.data.sets import smallnorb
+from unweave.data.sets.smallnorb import Part, grid_images, grid_positions, matrix_chunks, read_labels
 from unweave.errors import ChecksumError, MissingFileError, UnweaveError
 from unweave.streams import Stream
 

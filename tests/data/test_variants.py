@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from unweave.data import dsprites, variants
+from unweave.data import variants
 from unweave.data.grid import GroundTruth, Images
+from unweave.data.sets import dsprites
 from unweave.errors import UnweaveError
 from unweave.streams import Stream
 

@@ -15,11 +15,11 @@ from metrics.grids import grid
 from training.tiny import TINY
 from unweave.cli import app
 from unweave.errors import DiskFullError, UnweaveError
-from unweave.evaluation import kept
+from unweave.evaluation import score_store as kept
 from unweave.evaluation.evaluate import Effort
 from unweave.evaluation.files import read_codes_and_factors
-from unweave.evaluation.kept import evaluate_and_keep, evaluate_run
-from unweave.store import write_json
+from unweave.evaluation.score_store import evaluate_and_keep, evaluate_run
+from unweave.runs.store import write_json
 
 FACTORS = grid(3, 4, repeats=5)
 CODES = FACTORS * 1.0

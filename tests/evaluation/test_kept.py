@@ -15,8 +15,8 @@ from metrics.grids import grid
 from training.tiny import TINY
 from unweave.errors import UnweaveError
 from unweave.evaluation.evaluate import Effort
-from unweave.evaluation.kept import drop_codes, evaluate_run, keep_codes, kept_scores
-from unweave.store import read_tensors, write_json
+from unweave.evaluation.score_store import drop_codes, evaluate_run, keep_codes, kept_scores
+from unweave.runs.store import read_tensors, write_json
 
 EFFORT = Effort(points=(200, 100))
 

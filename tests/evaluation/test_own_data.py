@@ -14,7 +14,7 @@ from unweave.data import Collection, from_arrays
 from unweave.data.grid import Factor, GroundTruth
 from unweave.errors import UnweaveError
 from unweave.evaluation.encoders import Posterior
-from unweave.evaluation.kept import evaluate_run
+from unweave.evaluation.score_store import evaluate_run
 from unweave.evaluation.sources import GroundTruthSource
 from unweave.metrics.table import METRICS
 from unweave.streams import Stream

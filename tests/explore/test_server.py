@@ -19,7 +19,7 @@ from unweave.explore.run_view import view_of
 from unweave.explore.server import PAGES, ExploreServer
 from unweave.explore.subject import HELD, Subject, subject_at
 from unweave.methods import AE, BetaVAE
-from unweave.spec import RunSpec
+from unweave.runs.spec import RunSpec
 from unweave.study.folder import StudyFolder
 from unweave.study.spec import StudySpec
 

@@ -9,7 +9,7 @@ import pytest
 
 import unweave
 from unweave.errors import UnweaveError
-from unweave.explore.study_api import study_records, traversal_png
+from unweave.explore.api.study import study_records, traversal_png
 from unweave.methods import BetaVAE
 
 PNG = b"\x89PNG\r\n\x1a\n"

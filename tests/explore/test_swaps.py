@@ -18,8 +18,8 @@ from unweave.explore.export import export_page
 from unweave.explore.run_view import CONTENTS, STYLES, view_of
 from unweave.methods import GVAE, LORD, M2, MLVAE, AdversarialSplit, BetaVAE, DrNet
 from unweave.methods.method import Method
-from unweave.run import Run
-from unweave.store import write_tensors
+from unweave.runs.run import Run
+from unweave.runs.store import write_tensors
 
 CANVAS = "document.querySelector('.swaps canvas')"
 SHOWN = CANVAS + "?.dataset.sheet === '{}'"

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from training.tiny import TINY
 from unweave.methods.method import Batch, Losses, Moment, OwnNetworks
-from unweave.spec import RunSpec
+from unweave.runs.spec import RunSpec
 from unweave.training.batches import HostBatches
 from unweave.training.population import Population
 

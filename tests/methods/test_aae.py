@@ -11,7 +11,7 @@ from methods.no_draws import NoDraws
 from unweave.methods import AAE
 from unweave.methods.aae import DISCRIMINATOR, Posterior
 from unweave.methods.method import AUTOENCODER, Adam, Blueprint, Pass
-from unweave.nn.gaussian import Gaussian
+from unweave.nn.distributions.gaussian import Gaussian
 from unweave.streams import Stream
 
 CODES = torch.tensor([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]], dtype=torch.float64)

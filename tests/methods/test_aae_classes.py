@@ -20,9 +20,9 @@ from unweave.methods import AAEClusters, AAEHeads, AAELabels
 from unweave.methods.aae_classes import CLASSES, STYLE, heads_crowding
 from unweave.methods.method import AUTOENCODER, Adam, Blueprint, OwnNetworks
 from unweave.methods.supply import Labels
-from unweave.nn.classes import ClassAutoencoder, class_place, nearest_class, one_hot
-from unweave.nn.likelihood import reconstruction_loss
-from unweave.spec import RunSpec
+from unweave.nn.distributions.likelihood import reconstruction_loss
+from unweave.nn.networks.classes import ClassAutoencoder, class_place, nearest_class, one_hot
+from unweave.runs.spec import RunSpec
 from unweave.streams import Stream
 from unweave.training.batches import HostBatches
 from unweave.training.population import Population

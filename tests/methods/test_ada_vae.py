@@ -15,8 +15,8 @@ from unweave.errors import UnweaveError
 from unweave.methods import AdaGVAE, AdaMLVAE, GVAELabels, MLVAELabels
 from unweave.methods.method import AUTOENCODER, Autoencoder, Pass
 from unweave.methods.supply import Pairs
-from unweave.nn.gaussian import Gaussian
-from unweave.nn.sharing import average, product
+from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.distributions.sharing import average, product
 
 ADAPTIVE = pytest.mark.parametrize("kind", [AdaGVAE, AdaMLVAE])
 TOLD = pytest.mark.parametrize("kind", [GVAELabels, MLVAELabels])

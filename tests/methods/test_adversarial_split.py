@@ -13,8 +13,8 @@ from unweave.errors import UnweaveError
 from unweave.methods import AdversarialSplit
 from unweave.methods.adversarial_split import DISCRIMINATOR
 from unweave.methods.method import AUTOENCODER, Batch, Blueprint, Moment
-from unweave.nn.gaussian import CERTAIN_LOG_VAR, Gaussian
-from unweave.nn.likelihood import reconstruction_loss
+from unweave.nn.distributions.gaussian import CERTAIN_LOG_VAR, Gaussian
+from unweave.nn.distributions.likelihood import reconstruction_loss
 from unweave.streams import Stream
 from unweave.training.batches import HostBatches
 

@@ -16,10 +16,10 @@ from unweave.methods import DrNet
 from unweave.methods.drnet import SCENES, _other_frames
 from unweave.methods.method import AUTOENCODER, Batch, Blueprint, Moment
 from unweave.methods.supply import Sequences
+from unweave.nn.distributions.gaussian import CERTAIN_LOG_VAR, Gaussian
+from unweave.nn.distributions.likelihood import reconstruction_loss
 from unweave.nn.draws import PopulationDraws
-from unweave.nn.gaussian import CERTAIN_LOG_VAR, Gaussian
-from unweave.nn.likelihood import reconstruction_loss
-from unweave.nn.two_parts import TwoPartAutoencoder
+from unweave.nn.networks.two_parts import TwoPartAutoencoder
 from unweave.streams import Stream
 from unweave.training.batches import HostBatches
 

@@ -16,8 +16,8 @@ from unweave.errors import UnweaveError
 from unweave.methods import FStatistic
 from unweave.methods.f_statistic import DECODER, ENCODER, separation
 from unweave.methods.method import Batch, Blueprint, Moment
+from unweave.nn.distributions.gaussian import CERTAIN_LOG_VAR
 from unweave.nn.draws import PopulationDraws
-from unweave.nn.gaussian import CERTAIN_LOG_VAR
 from unweave.streams import Stream
 from unweave.training.batches import HostBatches
 

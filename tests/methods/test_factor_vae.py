@@ -10,7 +10,7 @@ from unweave.errors import UnweaveError
 from unweave.methods import FactorVAE
 from unweave.methods.factor_vae import DISCRIMINATOR, shuffle
 from unweave.methods.method import AUTOENCODER, Adam, Blueprint, Losses, Pass
-from unweave.nn.gaussian import Gaussian
+from unweave.nn.distributions.gaussian import Gaussian
 from unweave.streams import Stream
 
 

@@ -17,7 +17,7 @@ from methods.no_draws import NoDraws
 from unweave.methods import DIPVAE1, DIPVAE2, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE, Method
 from unweave.methods.factor_vae import DISCRIMINATOR
 from unweave.methods.method import AUTOENCODER, Autoencoder, Pass
-from unweave.nn.gaussian import Estimator, Gaussian, decomposition
+from unweave.nn.distributions.gaussian import Estimator, Gaussian, decomposition
 from unweave.streams import Stream
 
 

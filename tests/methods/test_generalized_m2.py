@@ -18,11 +18,11 @@ from unweave.errors import UnweaveError
 from unweave.methods import GeneralizedM2
 from unweave.methods.generalized_m2 import MODEL, importance_weighted
 from unweave.methods.method import Batch, Blueprint, Moment
-from unweave.nn.categorical import Categorical
+from unweave.nn.distributions.categorical import Categorical
+from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.draws import PopulationDraws
-from unweave.nn.gaussian import Gaussian
-from unweave.nn.graph_network import GraphNetwork
 from unweave.nn.layers import as_numbers
+from unweave.nn.networks.graph_network import GraphNetwork
 from unweave.streams import Stream
 from unweave.training.batches import HostBatches
 

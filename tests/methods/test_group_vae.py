@@ -15,8 +15,8 @@ from unweave.errors import UnweaveError
 from unweave.methods import GVAE, MLVAE
 from unweave.methods.method import AUTOENCODER, Losses, Pass
 from unweave.methods.supply import Groups
-from unweave.nn.gaussian import Gaussian
-from unweave.spec import RunSpec
+from unweave.nn.distributions.gaussian import Gaussian
+from unweave.runs.spec import RunSpec
 from unweave.streams import Stream
 
 BOTH = pytest.mark.parametrize("kind", [MLVAE, GVAE])

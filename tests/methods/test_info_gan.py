@@ -27,9 +27,9 @@ from unweave.methods.info_gan import (
     information_bound,
 )
 from unweave.methods.method import Adam, Batch, Blueprint, Moment, OwnNetworks
+from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.draws import PopulationDraws
-from unweave.nn.gan import PairJudge
-from unweave.nn.gaussian import Gaussian
+from unweave.nn.networks.gan import PairJudge
 from unweave.streams import Stream
 
 

@@ -12,8 +12,14 @@ from methods.no_draws import NoDraws
 from unweave.methods import VAE, InfoVAE
 from unweave.methods.info_vae import DISCRIMINATOR, Divergence
 from unweave.methods.method import AUTOENCODER, Blueprint, Losses, Pass
-from unweave.nn.divergences import Bandwidth, kernel_bandwidth, mmd, stein_direction, stein_discrepancy
-from unweave.nn.gaussian import Gaussian
+from unweave.nn.distributions.divergences import (
+    Bandwidth,
+    kernel_bandwidth,
+    mmd,
+    stein_direction,
+    stein_discrepancy,
+)
+from unweave.nn.distributions.gaussian import Gaussian
 from unweave.streams import Stream
 
 DIVERGENCES: tuple[Divergence, ...] = get_args(Divergence)

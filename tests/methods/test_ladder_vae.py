@@ -9,8 +9,8 @@ from training.tiny import TINY
 from unweave.errors import UnweaveError
 from unweave.methods import LadderVAE
 from unweave.methods.method import AUTOENCODER, Batch, Losses, Method, Moment
-from unweave.nn.ladder import Ladder
-from unweave.spec import RunSpec
+from unweave.nn.networks.ladder import Ladder
+from unweave.runs.spec import RunSpec
 from unweave.training.population import Population
 
 IMAGES, LATENTS = 6, 5

@@ -15,10 +15,10 @@ from unweave.methods import LORD
 from unweave.methods.lord import CODES
 from unweave.methods.method import AUTOENCODER, Batch, Blueprint, Losses, Moment
 from unweave.methods.supply import Labels
+from unweave.nn.distributions.gaussian import CERTAIN_LOG_VAR, Gaussian
 from unweave.nn.draws import PopulationDraws
-from unweave.nn.gaussian import CERTAIN_LOG_VAR, Gaussian
-from unweave.nn.tables import CodeTables
-from unweave.nn.two_parts import TwoPartAutoencoder
+from unweave.nn.networks.tables import CodeTables
+from unweave.nn.networks.two_parts import TwoPartAutoencoder
 from unweave.streams import Stream
 
 SHAPE = (1, 4, 4)

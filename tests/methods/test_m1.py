@@ -14,8 +14,8 @@ from unweave.errors import UnweaveError
 from unweave.methods import M1, VAE
 from unweave.methods.m1 import CLASSIFIER, Classifier
 from unweave.methods.method import AUTOENCODER, Blueprint, Labelled, Pass
+from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.draws import PopulationDraws
-from unweave.nn.gaussian import Gaussian
 from unweave.streams import Stream
 
 SIZES = (3, 4)

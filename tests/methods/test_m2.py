@@ -17,10 +17,10 @@ from unweave.errors import UnweaveError
 from unweave.methods import M2
 from unweave.methods.m2 import MODEL, classes, marginalised
 from unweave.methods.method import Batch, Blueprint, Moment
+from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.draws import PopulationDraws
-from unweave.nn.gaussian import Gaussian
-from unweave.nn.graph_network import GraphNetwork
 from unweave.nn.layers import as_numbers
+from unweave.nn.networks.graph_network import GraphNetwork
 from unweave.streams import Stream
 from unweave.training.batches import HostBatches
 

@@ -58,7 +58,7 @@ from unweave.methods.method import (
 )
 from unweave.methods.semi_supervised import SemiSupervised
 from unweave.methods.supply import Labels
-from unweave.nn.gaussian import Gaussian
+from unweave.nn.distributions.gaussian import Gaussian
 from unweave.streams import Stream
 
 BATCH, LATENTS = 6, 3

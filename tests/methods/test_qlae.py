@@ -12,9 +12,9 @@ from unweave.errors import UnweaveError
 from unweave.methods import QLAE
 from unweave.methods.method import AUTOENCODER, Batch, Losses, Moment
 from unweave.methods.qlae import LOG_VAR
-from unweave.nn.likelihood import reconstruction_loss
-from unweave.nn.quantised import QuantisedAutoencoder
-from unweave.spec import RunSpec
+from unweave.nn.distributions.likelihood import reconstruction_loss
+from unweave.nn.networks.quantised import QuantisedAutoencoder
+from unweave.runs.spec import RunSpec
 from unweave.training.population import Population
 
 SEEDS, IMAGES, LATENTS = (0, 1), 6, 4

@@ -34,8 +34,8 @@ from unweave.methods import (
 from unweave.methods.method import AUTOENCODER, Autoencoder, Blueprint, Labelled, Losses, Pass
 from unweave.methods.semi_supervised import LABEL_MAP, LABELLERS
 from unweave.methods.supply import Labels
-from unweave.nn.gaussian import Gaussian
-from unweave.nn.label_maps import Places, Scale
+from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.networks.label_maps import Places, Scale
 from unweave.streams import Stream
 from unweave.training.batches import HostBatches
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.ensemble import GradientBoostingClassifier  # type: ignore[import-untyped]
 
-from unweave.metrics.boosting import BoostedTrees, _raw, fit_boosted_trees, sort_codes
+from unweave.metrics.estimators.boosting import BoostedTrees, _raw, fit_boosted_trees, sort_codes
 from unweave.streams import Stream
 
 Floats = NDArray[np.float64]

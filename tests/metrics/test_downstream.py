@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from unweave.errors import UnweaveError
 from unweave.metrics.downstream import Downstream, Predictor, downstream, statistical_efficiency
-from unweave.metrics.logistic import PENALTIES, fit_logistic_cv
+from unweave.metrics.estimators.logistic import PENALTIES, fit_logistic_cv
 from unweave.streams import Stream
 
 PREDICTORS: list[Predictor] = ["logistic", "trees"]

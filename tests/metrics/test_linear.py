@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from unweave.metrics.linear import (
+from unweave.metrics.estimators.linear import (
     decisions,
     lasso,
     logistic_one_vs_rest,

@@ -13,7 +13,7 @@ from metrics.grids import awkward_codes, drawn, grid, noise
 from metrics.reference_cases import NAMES, load_case
 from unweave.errors import UnweaveError
 from unweave.metrics import mig, mig_posterior
-from unweave.metrics.posterior import posterior_information
+from unweave.metrics.estimators.posterior import posterior_information
 from unweave.streams import Stream
 
 

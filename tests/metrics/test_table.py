@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 import unweave.metrics
 from metrics.grids import awkward_codes, drawn, grid, noise
+from unweave.commands.metrics import metrics_app, page
 from unweave.errors import UnweaveError
 from unweave.metrics import METRICS, Metric, Representation, compute, metric_named
 from unweave.metrics.examples import EXAMPLES, score_of_example, stored_scores
 from unweave.metrics.metric import COUNTS, Change
-from unweave.metrics_command import metrics_app, page
 from unweave.streams import Stream
 
 DOCS = Path(__file__).parents[2] / "docs/metrics"

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from unweave.nn import perceptual
+from unweave.nn.networks import perceptual
 from unweave.streams import Stream
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from nn.triton_device import DEVICE, LOW, distance, numbers, poison  # noqa: F401
 
-from unweave.nn import activation_kernels as kernels  # isort: skip
+from unweave.nn.kernels import activation as kernels  # isort: skip
 
 WHOLE = torch.float32
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nn.triton_device import CUDA, DEVICE, LOW, numbers, poison  # noqa: F401
 
-from unweave.nn import adam_kernels as kernels  # isort: skip
+from unweave.nn.kernels import adam as kernels  # isort: skip
 from unweave.methods.method import Adam
 from unweave.training.adam import PopulationAdam
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unweave.nn.categorical import Categorical, from_code, indicators
+from unweave.nn.distributions.categorical import Categorical, from_code, indicators
 from unweave.streams import Stream
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nn.triton_device import DEVICE, LOW, distance, numbers, poison  # noqa: F401
 
-from unweave.nn import convolution_kernels as kernels  # isort: skip
+from unweave.nn.kernels import convolution as kernels  # isort: skip
 
 TOLERANCE = {torch.float32: 1e-5, LOW: 1e-2}
 

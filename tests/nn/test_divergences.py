@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from unweave.nn.divergences import (
+from unweave.nn.distributions.divergences import (
     Bandwidth,
     Verdict,
     judge,

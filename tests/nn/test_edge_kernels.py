@@ -11,8 +11,8 @@ from torch import Tensor
 
 from nn.triton_device import DEVICE, LOW, distance, numbers, poison  # noqa: F401
 
-from unweave.nn import edge_kernels as kernels  # isort: skip
-from unweave.nn.likelihood import LIKELIHOODS, Likelihood, reconstruction_loss
+from unweave.nn.kernels import edge as kernels  # isort: skip
+from unweave.nn.distributions.likelihood import LIKELIHOODS, Likelihood, reconstruction_loss
 
 TOLERANCE = {torch.float32: 1e-5, LOW: 1e-2}
 

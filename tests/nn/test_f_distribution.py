@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import f
 from torch import Tensor
 
-from unweave.nn.f_distribution import log_f_cdf
+from unweave.nn.distributions.f_distribution import log_f_cdf
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-6), (torch.float32, 3e-5)])

@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unweave.errors import UnweaveError
-from unweave.nn.batch_norm import BatchNorm
-from unweave.nn.gan import REFERENCES, Generator, PairJudge, ReadingDiscriminator
 from unweave.nn.layers import Layer, set_precision
+from unweave.nn.layers.batch_norm import BatchNorm
+from unweave.nn.networks.gan import REFERENCES, Generator, PairJudge, ReadingDiscriminator
 from unweave.streams import Stream
 
 RUNS = [Stream.of(seed) for seed in (0, 1)]

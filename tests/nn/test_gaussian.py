@@ -15,7 +15,7 @@ from torch.distributions import (
 )
 
 from unweave.errors import UnweaveError
-from unweave.nn.gaussian import Decomposition, Estimator, Gaussian, aggregate, decomposition
+from unweave.nn.distributions.gaussian import Decomposition, Estimator, Gaussian, aggregate, decomposition
 from unweave.streams import Stream
 
 ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)

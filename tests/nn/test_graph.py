@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from unweave.errors import UnweaveError
-from unweave.nn.categorical import Categorical, indicators
-from unweave.nn.gaussian import Gaussian
-from unweave.nn.graph import Graph, graph_of
-from unweave.nn.graph_network import GraphNetwork
+from unweave.nn.distributions.categorical import Categorical, indicators
+from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.networks.graph import Graph, graph_of
+from unweave.nn.networks.graph_network import GraphNetwork
 from unweave.streams import Stream
 
 SHAPE = (1, 32, 32)

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from nn.triton_device import DEVICE
 
-from unweave.nn import image_kernels  # isort: skip
+from unweave.nn.kernels import image as image_kernels  # isort: skip
 from unweave.nn.draws import PopulationDraws
-from unweave.nn.images import ImageTable, Paint, look_up_images, plain_pixels
+from unweave.nn.image_table import ImageTable, Paint
+from unweave.nn.images import look_up_images, plain_pixels
 from unweave.streams import Stream
 
 ROWS = 24

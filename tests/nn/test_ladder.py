@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 
 from unweave.errors import UnweaveError
-from unweave.nn.gaussian import Gaussian
-from unweave.nn.ladder import Ladder, layer_sizes, precision_weighted
+from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.networks.ladder import Ladder, layer_sizes, precision_weighted
 from unweave.streams import Stream
 
 SHAPE, LATENTS = (1, 32, 32), 5

@@ -11,7 +11,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unweave.errors import UnweaveError
-from unweave.nn import layers
 from unweave.nn.layers import (
     Activation,
     Conv2d,
@@ -25,6 +24,7 @@ from unweave.nn.layers import (
     set_precision,
     through,
 )
+from unweave.nn.layers import convolution as layers
 from unweave.streams import Stream
 
 BATCH = 2

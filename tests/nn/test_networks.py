@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from unweave.errors import UnweaveError
 from unweave.nn.layers import Layer, num_runs, select_runs, set_precision
-from unweave.nn.networks import ARCHITECTURES, Decoder, Discriminator, Encoder
-from unweave.nn.precision import PRECISIONS, Precision
+from unweave.nn.layers.precision import PRECISIONS, Precision
+from unweave.nn.networks.vae import ARCHITECTURES, Decoder, Discriminator, Encoder
 from unweave.streams import Stream
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "losses.npz"

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from nn.triton_device import DEVICE, LOW, distance, numbers, poison  # noqa: F401
 
-from unweave.nn import norm_kernels as kernels  # isort: skip
-from unweave.nn import batch_norm
-from unweave.nn.batch_norm import EPSILON, BatchNorm
+from unweave.nn.kernels import norm as kernels  # isort: skip
+from unweave.nn.layers import batch_norm
+from unweave.nn.layers.batch_norm import EPSILON, BatchNorm
 
 WHOLE = torch.float32
 

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from nn.small_vgg import install
 from unweave.errors import UnweaveError
-from unweave.nn import perceptual
-from unweave.nn.perceptual import VGG_FILE, distance, laplacian_distance, vgg_distance
+from unweave.nn.networks import perceptual
+from unweave.nn.networks.perceptual import VGG_FILE, distance, laplacian_distance, vgg_distance
 from unweave.streams import Stream
 
 

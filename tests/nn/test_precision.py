@@ -7,9 +7,8 @@ import torch
 from torch import nn
 
 from unweave.errors import UnweaveError
-from unweave.nn import precision
-from unweave.nn.layers import set_precision
-from unweave.nn.precision import Precision, precision_context
+from unweave.nn.layers import precision, set_precision
+from unweave.nn.layers.precision import Precision, precision_context
 
 
 def tf32_settings() -> list[object]:

@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 
 from unweave.errors import UnweaveError
-from unweave.nn.gaussian import Gaussian
-from unweave.nn.sharing import (
+from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.distributions.sharing import (
     Rule,
     average,
     below_the_middle,

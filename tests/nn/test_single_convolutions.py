@@ -10,8 +10,9 @@ from torch import Tensor
 
 from nn.triton_device import DEVICE, numbers, poison  # noqa: F401
 
-from unweave.nn import single_convolutions as single  # isort: skip
-from unweave.nn import layers
+from unweave.nn.kernels import single_convolutions as single  # isort: skip
+from unweave.nn.layers import Activation
+from unweave.nn.layers import convolution as layers
 from unweave.streams import Stream
 
 RUNS, IMAGES = 2, 3
@@ -85,11 +86,11 @@ def test_bytes_are_numbers_from_0_to_1() -> None:
     torch.testing.assert_close(got.double().cpu(), expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("activation", get_args(layers.Activation))
+@pytest.mark.parametrize("activation", get_args(Activation))
 @pytest.mark.parametrize("kind", [layers.Conv2d, layers.ConvTranspose2d])
 def test_layers_are_the_same_by_both_ways(
     kind: type[layers.Conv2d | layers.ConvTranspose2d],
-    activation: layers.Activation,
+    activation: Activation,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     layer = kind([Stream.of(seed) for seed in range(RUNS)], "layer", 16, 32, activation=activation)

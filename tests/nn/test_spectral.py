@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from unweave.nn import spectral
-from unweave.nn.layers import Conv2d, Linear
-from unweave.nn.spectral import normalised_layers, through_with
+from unweave.nn.layers import Conv2d, Linear, spectral
+from unweave.nn.layers.spectral import normalised_layers, through_with
 from unweave.streams import Stream
 
 RUNS = [Stream.of(seed) for seed in (0, 1, 2)]

@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from nn.triton_device import DEVICE, numbers, poison  # noqa: F401
 
-from unweave.nn import stacks  # isort: skip
-from unweave.nn.layers import Layer, _for_kernels, lay_out_for_kernels, through, through_to_likelihood
-from unweave.nn.likelihood import LIKELIHOODS, Likelihood
-from unweave.nn.networks import Decoder, Encoder
+from unweave.nn.kernels import stacks  # isort: skip
+from unweave.nn.distributions.likelihood import LIKELIHOODS, Likelihood
+from unweave.nn.layers import Layer, lay_out_for_kernels, through, through_to_likelihood
+from unweave.nn.layers.convolution import _for_kernels
+from unweave.nn.networks.vae import Decoder, Encoder
 from unweave.streams import Stream
 
 RUNS, IMAGES, SIZE = 2, 3, 32

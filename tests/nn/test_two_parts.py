@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from unweave.errors import UnweaveError
-from unweave.nn.gaussian import Gaussian, certain
-from unweave.nn.tables import BOUND, CodeTables, Table
-from unweave.nn.two_parts import LabelledDiscriminator, Part, TwoPartAutoencoder, beside, part_size
+from unweave.nn.distributions.gaussian import Gaussian, certain
+from unweave.nn.networks.tables import BOUND, CodeTables, Table
+from unweave.nn.networks.two_parts import LabelledDiscriminator, Part, TwoPartAutoencoder, beside, part_size
 from unweave.streams import Stream
 
 SHAPE = (1, 32, 32)

@@ -16,7 +16,7 @@ from unweave.data import CATALOGUE
 from unweave.data.entry import Entry
 from unweave.data.files import OfficialFile
 from unweave.methods import METHODS, Method
-from unweave.spec import RunSpec
+from unweave.runs.spec import RunSpec
 from unweave.training.batches import HostBatches
 from unweave.training.population import Population
 from unweave.training.update import Update

@@ -7,64 +7,55 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
 
-# A module may import from its own layer's package and from the layers above it in this list.
+# A module may import from its own part and from the parts above it in this list.
 LAYERS = [
-    {"errors", "lazy", "notebook", "inline_figure"},
+    {"errors", "lazy", "display.notebook", "display.inline_figure"},
     {"places"},
     {"compilation"},
-    {"locks", "progress", "streams", "results"},
+    {"locks", "streams", "results", "display.progress"},
     {"data", "metrics", "nn"},
-    {"pictures"},
+    {"display.pictures"},
     {"methods"},
-    {"spec"},
-    {"card"},
-    {"store"},
+    {"runs.spec"},
+    {"runs.card"},
+    {"runs.store"},
     {"training"},
-    {"views", "run_summary"},
-    {"figures"},
-    {"run"},
-    {"train_run"},
+    {"runs.views", "runs.summary"},
+    {"runs.figures"},
+    {"runs.run"},
+    {"runs.train"},
     {"evaluation"},
     {"impossibility"},
-    {"gallery"},
+    {"runs.gallery"},
     {"study"},
     {"selection"},
     {"report", "explore"},
-    {"console", "listing"},
-    {"command_app"},
-    {
-        "data_command",
-        "train_command",
-        "metrics_command",
-        "evaluate_command",
-        "study_command",
-        "select_command",
-        "impossibility_command",
-        "report_command",
-        "explore_command",
-    },
+    {"commands"},
     {"cli"},
 ]
+LEVEL = {part: level for level, layer in enumerate(LAYERS) for part in layer}
 WITHOUT_TORCH = {
     "errors",
     "lazy",
-    "notebook",
-    "inline_figure",
+    "display.notebook",
+    "display.inline_figure",
+    "display.progress",
+    "display.pictures",
     "places",
     "compilation",
     "locks",
     "results",
     "data",
     "metrics",
-    "pictures",
     "impossibility",
     "report",
 }
 
 
 def part_of(module: str) -> str:
-    """unweave.data.grid -> data."""
-    return module.split(".")[1] if "." in module else "unweave"
+    """unweave.data.grid -> data, unweave.runs.spec -> runs.spec."""
+    words = module.split(".")[1:]
+    return ".".join(words[:2]) if ".".join(words[:2]) in LEVEL else ".".join(words[:1])
 
 
 def imports(path: Path) -> list[str]:
@@ -86,18 +77,55 @@ FILES = sorted(path for path in SOURCE.rglob("*.py") if path.name != "__main__.p
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_imports_point_downwards(path: Path) -> None:
     module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
-    if module == "unweave.__init__":
-        return  # the front door names its rooms, and opens them when asked
+    if module in ("unweave.__init__", "unweave.display.__init__", "unweave.runs.__init__"):
+        return  # these name their modules, and import them when asked
     here = part_of(module)
-    level = {part: i for i, layer in enumerate(LAYERS) for part in layer}
-    assert here in level, f"{here} is not in the list of layers"
+    assert here in LEVEL, f"{here} is not in the list of layers"
     for imported in imports(path):
         if imported.split(".")[0] == "torch":
             assert here not in WITHOUT_TORCH, f"{module} imports torch"
         if imported.split(".")[0] != "unweave" or imported == "unweave.__version__":
             continue
         there = part_of(imported)
-        assert there == here or level[there] < level[here], f"{module} imports {imported}"
+        assert there == here or LEVEL[there] < LEVEL[here], f"{module} imports {imported}"
+
+
+def module_graph() -> dict[str, set[str]]:
+    """Which modules each module imports, anywhere in its file; a package stands for its __init__."""
+    names = {".".join(path.relative_to(SOURCE).with_suffix("").parts): path for path in FILES}
+    modules = {name.removesuffix(".__init__"): path for name, path in names.items()}
+    graph: dict[str, set[str]] = {}
+    for module, path in modules.items():
+        graph[module] = set()
+        tree = ast.parse(path.read_text())
+        typed = {id(part) for node in ast.walk(tree) if _is_for_types(node) for part in ast.walk(node)}
+        for node in ast.walk(tree):
+            if id(node) in typed or not isinstance(node, ast.ImportFrom):
+                continue
+            if (node.module or "").split(".")[0] == "unweave":
+                below = {f"{node.module}.{name.name}" for name in node.names}
+                graph[module] |= {name if name in modules else str(node.module) for name in below}
+    return graph
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def test_there_is_no_import_cycle() -> None:
+    graph = module_graph()
+    done: set[str] = set()
+
+    def visit(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, " -> ".join((*path[path.index(module) :], module))
+        if module not in done:
+            for imported in sorted(graph.get(module, set()) - {"unweave"}):
+                visit(imported, (*path, module))
+            done.add(module)
+
+    for module in graph:
+        if module != "unweave":
+            visit(module, ())
 
 
 def test_no_room_for_odds_and_ends() -> None:

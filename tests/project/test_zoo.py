@@ -15,10 +15,10 @@ import torch
 
 import unweave
 from unweave.data import GroundTruth
-from unweave.evaluation.kept import kept_scores
+from unweave.evaluation.score_store import kept_scores
 from unweave.metrics import mig
+from unweave.runs.store import RunFolder
 from unweave.selection import Candidate
-from unweave.store import RunFolder
 
 ZOO = Path(__file__).parents[2] / "zoo"
 MODELS = sorted(spec.parent for spec in ZOO.glob("*/spec.json"))

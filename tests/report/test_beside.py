@@ -4,7 +4,7 @@ import pytest
 
 from report.made_up import settings, table
 from unweave.errors import UnweaveError
-from unweave.report.beside import beside, outside
+from unweave.report.rank_among_published import beside, outside
 
 SEEDS = 5
 PUBLISHED = table(settings(seeds=SEEDS, source="published"), {"mig": lambda at: 10 * at.strength + at.seed})

@@ -7,9 +7,10 @@ import pytest
 
 from report.made_up import SIX, Rule, settings, table
 from unweave.errors import UnweaveError
-from unweave.report import sections, use_sections
 from unweave.report.published import STUDY_SCORES, published
-from unweave.report.section import Material, Section, material
+from unweave.report.sections import study_questions as sections
+from unweave.report.sections import usefulness as use_sections
+from unweave.report.sections.section import Material, Section, material
 from unweave.results import Results, combine
 
 CODES: dict[str, Rule] = {

@@ -11,13 +11,13 @@ import pytest
 
 from selection.tiny_study import IMAGES, trained_study
 from unweave.cli import app
+from unweave.commands.select import metrics_asked, supervised_scores
 from unweave.errors import UnweaveError
-from unweave.evaluation.kept import kept_scores
+from unweave.evaluation.score_store import kept_scores
 from unweave.report.names import CHOOSERS as KNOWN_TO_THE_REPORT
 from unweave.results import read_table
-from unweave.select_command import metrics_asked, supervised_scores
+from unweave.runs.store import RunFolder, write_json
 from unweave.selection.select import CHOOSERS
-from unweave.store import RunFolder, write_json
 from unweave.study import StudyFolder
 
 
@@ -133,7 +133,7 @@ def test_a_stop_is_explained(
     def stop(*args: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("unweave.select_command.select", stop)
+    monkeypatch.setattr("unweave.commands.select.select", stop)
     with pytest.raises(SystemExit, match="130"):
         command(study)
     assert "stopped: run the same command again to resume." in capsys.readouterr().err

@@ -15,11 +15,11 @@ from unweave.errors import UnweaveError
 from unweave.evaluation.encoders import Posterior
 from unweave.methods import AE
 from unweave.results import check_table
-from unweave.run import Run
+from unweave.runs.run import Run
+from unweave.runs.store import RunFolder, read_tensors, write_json, write_tensors
 from unweave.selection import Selection, candidates_in, select
 from unweave.selection import codes as codes_module
 from unweave.selection.codes import drawn_images, encoded, mean_kl
-from unweave.store import RunFolder, read_tensors, write_json, write_tensors
 from unweave.study import StudyFolder
 
 OPTIONS: dict[str, Any] = {"images": IMAGES, "device": "cpu"}

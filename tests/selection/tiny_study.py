@@ -7,9 +7,9 @@ import pytest
 
 from unweave.data import load
 from unweave.evaluation.evaluate import Effort
-from unweave.evaluation.kept import evaluate_run
-from unweave.run import Run
-from unweave.store import RunFolder, write_tensors
+from unweave.evaluation.score_store import evaluate_run
+from unweave.runs.run import Run
+from unweave.runs.store import RunFolder, write_tensors
 from unweave.study import StudyFolder, StudySpec
 from unweave.study.spec import grid
 from unweave.training.trainer import Plan, train_runs

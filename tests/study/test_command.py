@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from study.chaos import STUDY
+from unweave.commands.study import study_app
 from unweave.errors import UnweaveError
-from unweave.study_command import study_app
 
 TINY = STUDY.format(last=0).replace("[1, 2, 4, 8, 16, 32]", "[1, 4]")
 

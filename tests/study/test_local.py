@@ -12,10 +12,10 @@ import pytest
 from study.chaos import STUDY, chaos, in_order, start, table_of, worker_pids
 from study.tiny import Pretend, tiny_spec
 from unweave.errors import DiskFullError, UnweaveError
-from unweave.store import write_json
+from unweave.runs.store import write_json
 from unweave.study import StudyFolder, StudySpec
+from unweave.study.engines.local import Post, posts_for, run_local
 from unweave.study.ledger import Ledger
-from unweave.study.local import Post, posts_for, run_local
 from unweave.study.planner import Unit, plan_of
 from unweave.study.progress import status_of_folders
 from unweave.study.table import collect, run_table, write_table

@@ -8,16 +8,16 @@ import pytest
 import torch
 
 from study.tiny import Pretend, tiny_spec
+from unweave.commands.study import study_app
 from unweave.data import load
 from unweave.errors import UnweaveError
-from unweave.spec import RunSpec
+from unweave.runs.spec import RunSpec
 from unweave.study import StudyFolder, StudySpec, evaluation_time, measure, preset_named
 from unweave.study.display import evaluation_lines, training_table
 from unweave.study.evaluation_time import EvaluationTime, metrics_time
 from unweave.study.measure import Kind, Part, Timed, measured_rate, parts_of, timed
 from unweave.study.planner import make_units, plan_of
 from unweave.study.spec import grid
-from unweave.study_command import study_app
 
 WITHOUT_FILES = ["scream_dsprites", "smallnorb", "cars3d", "shapes3d"]
 KINDS = {(1, 0): 21_400.0, (1, 1): 9_700.0, (3, 0): 18_100.0, (3, 1): 8_900.0}  # of an H200

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from unweave.errors import UnweaveError
-from unweave.evaluation.kept import kept_scores
-from unweave.store import RunFolder
+from unweave.evaluation.score_store import kept_scores
+from unweave.runs.store import RunFolder
 from unweave.study import StudyFolder
 from unweave.study.planner import read_plan
 

@@ -20,13 +20,13 @@ from study.noted import Noted, lines_of
 from study.tiny import Pretend, tiny_spec
 from unweave.errors import UnweaveError
 from unweave.study import StudyFolder, StudySpec
+from unweave.study.engines.local import open_ledger
+from unweave.study.engines.ray import run_ray
+from unweave.study.engines.ray_cluster import Portion, machines, portion_for
 from unweave.study.ledger import Ledger
-from unweave.study.local import open_ledger
 from unweave.study.planner import plan_of
 from unweave.study.presets import with_fields
 from unweave.study.progress import Status
-from unweave.study.ray_cluster import Portion, machines, portion_for
-from unweave.study.ray_engine import run_ray
 from unweave.study.table import collect
 from unweave.study.work import TrainAndScore
 from unweave.study.worker import Worker
@@ -204,8 +204,8 @@ from pathlib import Path
 from study.tiny import Pretend
 from unweave.study import StudyFolder, StudySpec
 from unweave.study.planner import read_plan
-from unweave.study.ray_cluster import Portion, machines, portion_for
-from unweave.study.ray_engine import run_ray
+from unweave.study.engines.ray_cluster import Portion, machines, portion_for
+from unweave.study.engines.ray import run_ray
 
 address, path, diary = sys.argv[1:]
 study = StudyFolder(Path(path))
@@ -284,6 +284,6 @@ def test_what_a_task_takes(
     slots: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("unweave.study.ray_cluster.machines", lambda: resources)
+    monkeypatch.setattr("unweave.study.engines.ray_cluster.machines", lambda: resources)
     assert portion_for(TrainAndScore(device)) == portion
     assert portion.slots() == slots

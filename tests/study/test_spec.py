@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from study.tiny import tiny_spec
-from unweave.data.reference import Reference
+from unweave.data.own.reference import Reference
 from unweave.errors import UnweaveError
 from unweave.methods import BetaVAE, settings_of
-from unweave.spec import RunSpec
+from unweave.runs.spec import RunSpec
 from unweave.study import PRESETS, StudyFolder, StudySpec, preset_named, read_study
 from unweave.study.planner import make_units, plan_of
 from unweave.study.spec import grid, whole_numbers

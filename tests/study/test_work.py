@@ -12,8 +12,8 @@ from study.tiny import tiny_spec
 from unweave import cli
 from unweave.data import load
 from unweave.errors import UnweaveError
-from unweave.spec import RunSpec
-from unweave.store import RunFolder
+from unweave.runs.spec import RunSpec
+from unweave.runs.store import RunFolder
 from unweave.study import StudyFolder
 from unweave.study.planner import Unit
 from unweave.study.work import TrainAndScore

@@ -9,7 +9,7 @@ import torch
 
 from unweave.evaluation.scores import SCHEMA, Score, Scores
 from unweave.metrics import metric_named
-from unweave.store import write_json
+from unweave.runs.store import write_json
 from unweave.streams import Stream
 from unweave.study import StudyFolder, StudySpec
 from unweave.study.planner import Unit

@@ -10,9 +10,9 @@ from terminal.documented import Documented, documented_commands
 from terminal.session import CommandServer
 from terminal.world import make_world, write_pictures
 from unweave.cli import app
-from unweave.data_command import data_app
-from unweave.metrics_command import metrics_app
-from unweave.study_command import study_app
+from unweave.commands.data import data_app
+from unweave.commands.metrics import metrics_app
+from unweave.commands.study import study_app
 
 RUN = "runs/run"
 # Why a command is not run. A command that is neither here nor can be run fails the tests.

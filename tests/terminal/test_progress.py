@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from unweave.listing import Listing
-from unweave.progress import Frame, TrainingProgress, clock
+from unweave.commands.listing import Listing
+from unweave.display.progress import Frame, TrainingProgress, clock
 from unweave.study.display import StudyProgress
 from unweave.study.progress import Status
 from unweave.training.trainer import Report
@@ -26,7 +26,7 @@ def drawn(thing: object, width: int) -> list[str]:
 def half_trained(clock_time: pytest.MonkeyPatch) -> TrainingProgress:
     """Two populations of one run; the first is at its second report, after 20 seconds."""
     now = 1000.0
-    clock_time.setattr("unweave.progress.time.monotonic", lambda: now)
+    clock_time.setattr("unweave.display.progress.time.monotonic", lambda: now)
     progress = TrainingProgress({"a": 300_000, "b": 300_000})
     for step in (50_000, 100_000):
         now += 10.0
@@ -60,7 +60,7 @@ def test_before_the_first_report_all_that_is_known_is_shown() -> None:
 
 def test_a_resumed_run_is_not_counted_from_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr("unweave.progress.time.monotonic", lambda: now)
+    monkeypatch.setattr("unweave.display.progress.time.monotonic", lambda: now)
     progress = TrainingProgress({"a": 1000, "done": 1000}, {"a": 500, "done": 1000})
     now = 10.0
     progress.tell(Report(600, 1000, ("a",), (LOSSES,), 10.0))

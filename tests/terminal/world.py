@@ -13,8 +13,8 @@ from conftest import ROOT
 from report.made_up import SIX, settings, table
 from selection.tiny_study import FIELDS, METRICS, POINTS, trained_study
 from unweave.evaluation.evaluate import Effort
-from unweave.evaluation.kept import evaluate_run
-from unweave.run import Run
+from unweave.evaluation.score_store import evaluate_run
+from unweave.runs.run import Run
 from unweave.study.table import collect, write_table
 
 CAPACITY = f"""

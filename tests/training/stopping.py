@@ -10,8 +10,8 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from unweave.spec import RunSpec
-from unweave.store import RunFolder
+from unweave.runs.spec import RunSpec
+from unweave.runs.store import RunFolder
 from unweave.training.trainer import Stopped
 from unweave.training.update import Update
 

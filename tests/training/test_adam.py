@@ -7,8 +7,8 @@ from torch import Tensor
 from training.tiny import TINY
 from unweave.methods import BetaVAE, FactorVAE
 from unweave.methods.method import Adam
-from unweave.nn.networks import Encoder
-from unweave.spec import RunSpec
+from unweave.nn.networks.vae import Encoder
+from unweave.runs.spec import RunSpec
 from unweave.training.adam import PopulationAdam
 from unweave.training.population import Population
 

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from training.tiny import TINY
-from unweave.data import Card, Collection, Factor, GroundTruth, dsprites, from_arrays, variants
+from unweave.data import Card, Collection, Factor, GroundTruth, from_arrays, variants
 from unweave.data.grid import Factors, Images
+from unweave.data.sets import dsprites
 from unweave.data.supervision.restrict import hold_out
 from unweave.errors import UnweaveError
 from unweave.methods.supply import Images as SingleImages

@@ -6,8 +6,9 @@ import torch
 from nn.triton_device import DEVICE
 from training.tiny import TINY
 from unweave.methods import BetaVAE, FactorVAE
-from unweave.nn import layers
-from unweave.spec import RunSpec
+from unweave.nn.layers import Layer
+from unweave.nn.layers import convolution as layers
+from unweave.runs.spec import RunSpec
 from unweave.training.batches import HostBatches
 from unweave.training.population import Population
 from unweave.training.update import Update
@@ -33,7 +34,7 @@ def test_both_paths_train_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = trained()
     asked = []
 
-    def kernels(found: list[layers.Layer], _x: torch.Tensor) -> bool:
+    def kernels(found: list[Layer], _x: torch.Tensor) -> bool:
         asked.append(type(found[0]))
         return True
 

@@ -19,8 +19,8 @@ from unweave.errors import UnweaveError
 from unweave.locks import claim
 from unweave.methods import VAE, AdaGVAE, BetaTCVAE, BetaVAE
 from unweave.methods.method import Autoencoder, Losses, Pass
-from unweave.spec import RunSpec
-from unweave.store import RunFolder
+from unweave.runs.spec import RunSpec
+from unweave.runs.store import RunFolder
 from unweave.training.trainer import Plan, Stopped, train_runs
 
 TESTS = Path(__file__).parents[1]

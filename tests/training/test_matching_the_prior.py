@@ -9,8 +9,8 @@ from training.stopping import largest_difference
 from training.tiny import TINY
 from unweave.methods import AAE, VAE, InfoVAE
 from unweave.methods.method import Method
-from unweave.spec import RunSpec
-from unweave.store import RunFolder
+from unweave.runs.spec import RunSpec
+from unweave.runs.store import RunFolder
 from unweave.training.population import Population
 from unweave.training.trainer import Plan, train_runs
 

@@ -22,9 +22,9 @@ from unweave.methods import (
     S2BetaVAE,
 )
 from unweave.methods.method import Method, Moment, OwnNetworks
-from unweave.run import Run
-from unweave.spec import RunSpec
-from unweave.store import RunFolder
+from unweave.runs.run import Run
+from unweave.runs.spec import RunSpec
+from unweave.runs.store import RunFolder
 from unweave.training.batches import HostBatches, ResidentBatches
 from unweave.training.population import Population, shared_by
 from unweave.training.trainer import Plan, train_runs

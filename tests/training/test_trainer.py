@@ -20,8 +20,8 @@ from training.tiny import TINY
 from unweave.errors import UnweaveError
 from unweave.methods import AE, DIPVAE1, DIPVAE2, VAE, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE
 from unweave.methods.method import Method
-from unweave.spec import RunSpec
-from unweave.store import RunFolder
+from unweave.runs.spec import RunSpec
+from unweave.runs.store import RunFolder
 from unweave.training import trainer
 from unweave.training.batches import HostBatches, ResidentBatches
 from unweave.training.population import Population

@@ -12,8 +12,8 @@ from unweave.methods import InfoGAN, InfoGANCR
 from unweave.methods.info_gan import DISCRIMINATOR, GENERATOR, PAIR_JUDGE
 from unweave.methods.method import Moment, OwnNetworks
 from unweave.nn.layers import Layer
-from unweave.nn.precision import Precision
-from unweave.spec import RunSpec
+from unweave.nn.layers.precision import Precision
+from unweave.runs.spec import RunSpec
 from unweave.training.batches import HostBatches
 from unweave.training.population import Population
 from unweave.training.update import BATCH, Update

@@ -12,9 +12,9 @@ from training.stopping import check_resumed, largest_difference
 from training.tiny import TINY
 from unweave.methods import LORD, AdversarialSplit, DrNet
 from unweave.methods.method import Method, Moment, OwnNetworks
-from unweave.run import Run
-from unweave.spec import RunSpec
-from unweave.store import RunFolder
+from unweave.runs.run import Run
+from unweave.runs.spec import RunSpec
+from unweave.runs.store import RunFolder
 from unweave.training.batches import HostBatches, ResidentBatches
 from unweave.training.population import Population
 from unweave.training.trainer import Plan, train_runs

@@ -10,7 +10,7 @@ from unweave.data.cache import grid_table
 from unweave.data.catalogue import CATALOGUE, load
 from unweave.data.grid import Card, Factor, GroundTruth
 from unweave.data.opening import open_data
-from unweave.data.own import Collection, abilities, binned, from_arrays, from_file, from_folder
+from unweave.data.own.construct import Collection, abilities, binned, from_arrays, from_file, from_folder
 from unweave.lazy import lazy_names
 
 __all__ = [

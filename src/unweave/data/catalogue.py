@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from unweave.data import cars3d, dsprites, mpi3d, rooms, shapes3d, smallnorb, sprite_variants
 from unweave.data.cache import Progress
 from unweave.data.entry import Entry
 from unweave.data.grid import GroundTruth
+from unweave.data.sets import cars3d, dsprites, mpi3d, rooms, shapes3d, smallnorb, sprite_variants
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.places import data_root
 

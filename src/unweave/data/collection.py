@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unweave.data.grid import Card, Factor, Factors, GroundTruth, Images, as_whole_numbers
-from unweave.data.reference import Reference
+from unweave.data.own.reference import Reference
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.streams import Stream
 
@@ -61,9 +61,19 @@ class Collection:
         return len(self.values)
 
     def _repr_html_(self) -> str:
-        from unweave.data.summary import collection_html
+        from unweave.data.summary import data_html
 
-        return collection_html(self)
+        image = f"{' x '.join(map(str, self.shape))}, uint8"
+        details = {"image": image, "source": self.source}
+        if self.factors:
+            details["all factors known"] = f"{len(self.complete):,} images"
+        return data_html(
+            self.name,
+            f"{len(self):,} images",
+            [_summary_row(factor) for factor in self.factors],
+            details,
+            lambda n: self.images_at(self.sample_index(min(n, len(self)), 0)),
+        )
 
     @cached_property
     def complete(self) -> NDArray[np.int64]:
@@ -181,6 +191,12 @@ class _Matches:
             rank = (rank + 1 + _scale(bits[:, i], count - 1)) % count
             members.append(rank)
         return self.rows[start[:, None] + np.stack(members, axis=1)]
+
+
+def _summary_row(factor: Factor | Continuous) -> tuple[str, str, str, Sequence[str]]:
+    if isinstance(factor, Continuous):
+        return factor.name, f"{factor.low:g} to {factor.high:g}", "continuous", ()
+    return factor.name, f"{factor.size:,}", factor.kind, factor.labels or ()
 
 
 def binned(collection: Collection, name: str, bins: int = 20) -> Collection:

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unweave.data.reference import Reference
+from unweave.data.own.reference import Reference
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.streams import Stream
 
@@ -92,9 +92,13 @@ class GroundTruth:
         return math.prod(self.sizes)
 
     def _repr_html_(self) -> str:
-        from unweave.data.summary import ground_truth_html
+        from unweave.data.summary import data_html
 
-        return ground_truth_html(self)
+        rows = [(f.name, f"{f.size:,}", f.kind, f.labels or ()) for f in self.factors]
+        image = f"{' x '.join(map(str, self.shape))}, uint8"
+        details = {"image": image, "source": self.source, "factors are drawn": self.drawn}
+        size = f"{len(self):,} combinations of factors"
+        return data_html(self.name, size, rows, details, lambda n: self.observe(self.sample_factors(n, 0), 0))
 
     def observe(self, factors: ArrayLike, seed: int | Stream | None = None) -> Images:
         """Images of (n, k) factors: (n, c, h, w) uint8, 0 to 255.

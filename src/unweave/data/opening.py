@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
-from unweave.data import array_file, folder
 from unweave.data.cache import Progress
 from unweave.data.catalogue import CATALOGUE, load
 from unweave.data.collection import Collection
 from unweave.data.grid import GroundTruth
-from unweave.data.own import from_file, from_folder
-from unweave.data.reference import Reference
-from unweave.data.sizing import Fit, Size
+from unweave.data.own import array_file, folder
+from unweave.data.own.construct import from_file, from_folder
+from unweave.data.own.reference import Reference
+from unweave.data.own.sizing import Fit, Size
 from unweave.errors import MissingFileError, UnweaveError, did_you_mean
 
 Data: TypeAlias = GroundTruth | Collection

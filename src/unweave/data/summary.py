@@ -2,50 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
-from unweave.data.collection import Collection, Continuous
-from unweave.data.grid import Factor, GroundTruth, Images
+import numpy as np
+from numpy.typing import NDArray
+
+from unweave.display.notebook import facts, heading, paragraph, strip, table
 from unweave.errors import UnweaveError
-from unweave.notebook import facts, heading, paragraph, strip, table
 
 SHOWN = 10  # images
 LABELS = 6  # labels of a factor
 
-
-def ground_truth_html(truth: GroundTruth) -> str:
-    """A ground truth: its size, its factors, how they are drawn, images drawn at random."""
-    size = f"{len(truth):,} combinations of factors"
-    more = {"factors are drawn": truth.drawn}
-    return _html(truth, size, more, lambda: truth.observe(truth.sample_factors(SHOWN, 0), 0))
+FactorRow: TypeAlias = tuple[str, str, str, Sequence[str]]  # name, values, kind, labels
 
 
-def collection_html(collection: Collection) -> str:
-    """A collection: its size, its factors, images drawn at random."""
-    size = f"{len(collection):,} images"
-    more = {"all factors known": f"{len(collection.complete):,} images"} if collection.factors else {}
-    shown = min(SHOWN, len(collection))
-    return _html(collection, size, more, lambda: collection.images_at(collection.sample_index(shown, 0)))
-
-
-def _html(
-    data: GroundTruth | Collection, size: str, more: dict[str, str], examples: Callable[[], Images]
+def data_html(
+    name: str,
+    size: str,
+    factors: Sequence[FactorRow],
+    details: Mapping[str, Any],
+    examples: Callable[[int], NDArray[np.uint8]],
 ) -> str:
-    parts = [heading(f"{data.name}: {size}")]
-    if data.factors:
-        parts.append(table(["factor", "values", "kind", "labels"], [_row(factor) for factor in data.factors]))
-    shape = " x ".join(map(str, data.shape))
-    parts.append(facts({"image": f"{shape}, uint8", "source": data.source} | more))
+    """A data set: its size, its factors, details, and some images, made by `examples`."""
+    parts = [heading(f"{name}: {size}")]
+    if factors:
+        parts.append(table(["factor", "values", "kind", "labels"], [_cells(*row) for row in factors]))
+    parts.append(facts(details))
     try:
-        parts.append(strip(examples(), f"images of {data.name}"))
+        parts.append(strip(examples(SHOWN), f"images of {name}"))
     except UnweaveError as error:  # the files of the data set may be gone
         parts.append(paragraph(f"No image can be shown: {error}"))
     return "".join(parts)
 
 
-def _row(factor: Factor | Continuous) -> tuple[str, str, str, str]:
-    if isinstance(factor, Continuous):
-        return factor.name, f"{factor.low:g} to {factor.high:g}", "continuous", ""
-    labels = factor.labels or ()
+def _cells(name: str, values: str, kind: str, labels: Sequence[str]) -> tuple[str, str, str, str]:
     cut = ", ..." if len(labels) > LABELS else ""
-    return factor.name, f"{factor.size:,}", factor.kind, ", ".join(labels[:LABELS]) + cut
+    return name, values, kind, ", ".join(labels[:LABELS]) + cut

@@ -163,7 +163,7 @@ def _open_run(subject: Any) -> Any:
             "factors)."
         )
     # Here, because torch takes seconds to import and codes need none of it.
-    from unweave.run import load
+    from unweave.runs.run import load
 
     return load(path)
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unweave.display.notebook import heading, paragraph, table
 from unweave.errors import UnweaveError, did_you_mean
-from unweave.notebook import heading, paragraph, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,7 +185,7 @@ class Scores(Mapping[str, float]):
 
     def plot(self, path: str | Path | None = None, matrix: str | None = None) -> Figure:
         """Draw a factor-latent matrix, or all there are; with a path, write the picture there too."""
-        from unweave.inline_figure import InlineFigure
+        from unweave.display.inline_figure import InlineFigure
 
         names = [matrix] if matrix else list(self.matrices)
         for name in names:

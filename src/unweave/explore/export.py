@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unweave.errors import UnweaveError
+from unweave.explore.api.run import intervention
 from unweave.explore.program import program_of
-from unweave.explore.run_api import intervention
 from unweave.explore.run_view import CONTENTS, STYLES, RunView
-from unweave.store import write_text
+from unweave.runs.store import write_text
 from unweave.streams import Stream
 
 # In the order in which they may use each other: an exported page is one script.

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, fx, nn
 
 from unweave.errors import UnweaveError
-from unweave.run import Run
+from unweave.runs.run import Run
 
 # Names of torch's operations, by what becomes of them.
 MOVES = {"_unsafe_view", "alias", "clone", "contiguous", "detach", "expand", "flatten", "permute", "reshape"}

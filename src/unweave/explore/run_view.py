@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from unweave.data import Collection, GroundTruth
 from unweave.data.grid import Images
+from unweave.display.pictures import to_bytes
 from unweave.errors import UnweaveError
-from unweave.evaluation.kept import kept_scores
+from unweave.evaluation.score_store import kept_scores
 from unweave.methods import settings_of
 from unweave.metrics.information import mutual_information
-from unweave.pictures import to_bytes
-from unweave.run import Run, load
-from unweave.store import RunFolder
+from unweave.runs.run import Run, load
+from unweave.runs.store import RunFolder
+from unweave.runs.views import REACH, content_of, spans, swapped, use_of_dimensions
 from unweave.streams import Stream
-from unweave.views import REACH, content_of, spans, swapped, use_of_dimensions
 
 POINTS = 5000  # images from which the information in latents is estimated: two seconds on a CPU
 DEAD = 0.01  # nats; a latent that tells less of an image is noise

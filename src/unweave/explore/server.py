@@ -21,8 +21,8 @@ from typing import Any
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from unweave.errors import UnweaveError
-from unweave.explore.answer import Answer, error_answer, json_answer
-from unweave.explore.study_api import study_records, traversal_png
+from unweave.explore.api.answer import Answer, error_answer, json_answer
+from unweave.explore.api.study import study_records, traversal_png
 from unweave.explore.subject import Subject
 
 PAGES = {
@@ -198,7 +198,7 @@ class _Handler(BaseHTTPRequestHandler):
         if (self.command, action) == ("GET", "traversal"):
             picture = traversal_png(subject.run_path(run_id), subject.data_root, subject.data)
             return None if picture is None else Answer(picture, "image/png")
-        from unweave.explore.run_api import ROUTES  # here, because it needs torch
+        from unweave.explore.api.run import ROUTES  # here, because it needs torch
 
         answer = ROUTES.get((self.command, action))
         return None if answer is None else answer(subject.view(run_id), body)

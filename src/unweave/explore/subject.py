@@ -77,7 +77,7 @@ class Subject:
 def _folders_in(path: Path, kind: str, _changed: int) -> dict[str, Path]:
     """The folders as they were at a time: a study to which runs were added is read again."""
     if kind == "run":
-        from unweave.store import RunFolder
+        from unweave.runs.store import RunFolder
 
         return {RunFolder(path).spec.id: path}
     from unweave.study.folder import StudyFolder

@@ -24,7 +24,7 @@ def draw(comparison: Comparison) -> Figure:
     """Marginals, two codes coloured by a factor, factor-latent information and scores, before and after."""
     from matplotlib import rc_context
 
-    from unweave.inline_figure import InlineFigure
+    from unweave.display.inline_figure import InlineFigure
 
     d, most = len(comparison.code_names), int(comparison.table()["labels"].value_counts().max())
     heights = [1.5, max(2.6, 0.24 * d), 0.3 * most + 0.6]

@@ -18,7 +18,7 @@ from unweave.methods.method import (
     Setting,
     code_discriminator,
 )
-from unweave.nn.divergences import judge
+from unweave.nn.distributions.divergences import judge
 
 Posterior: TypeAlias = Literal["deterministic", "gaussian"]
 

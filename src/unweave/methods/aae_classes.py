@@ -27,10 +27,10 @@ from unweave.methods.method import (
     Setting,
 )
 from unweave.methods.supply import Labels
-from unweave.nn.classes import ClassAutoencoder, class_place, nearest_class, one_hot
-from unweave.nn.divergences import judge
-from unweave.nn.gaussian import Gaussian, certain
-from unweave.nn.networks import Discriminator
+from unweave.nn.distributions.divergences import judge
+from unweave.nn.distributions.gaussian import Gaussian, certain
+from unweave.nn.networks.classes import ClassAutoencoder, class_place, nearest_class, one_hot
+from unweave.nn.networks.vae import Discriminator
 
 STYLE, CLASSES = "style_discriminator", "class_discriminator"
 

@@ -16,8 +16,8 @@ from torch import Tensor
 from unweave.errors import UnweaveError
 from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, Setting, elbo_terms
 from unweave.methods.supply import Pairs
-from unweave.nn.gaussian import Gaussian
-from unweave.nn.sharing import (
+from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.distributions.sharing import (
     Rule,
     average,
     below_the_middle,

@@ -26,9 +26,9 @@ from unweave.methods.method import (
     Setting,
 )
 from unweave.methods.supply import Groups, factors_in
-from unweave.nn.gaussian import Gaussian, certain
+from unweave.nn.distributions.gaussian import Gaussian, certain
 from unweave.nn.layers import as_numbers
-from unweave.nn.two_parts import (
+from unweave.nn.networks.two_parts import (
     LabelledDiscriminator,
     Part,
     TwoPartAutoencoder,

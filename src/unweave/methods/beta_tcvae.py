@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, Setting, elbo_terms
-from unweave.nn.gaussian import Estimator, decomposition
+from unweave.nn.distributions.gaussian import Estimator, decomposition
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class BetaTCVAE(Autoencoder):
 
     The three add up to KL on average over the data, so alpha = gamma = 1 leaves rec + KL + (beta - 1) TC, and
     alpha = beta = gamma = 1 is the VAE. `estimator` says how q(z) and q(z_d) are estimated from a batch: see
-    `unweave.nn.gaussian.aggregate`.
+    `unweave.nn.distributions.gaussian.aggregate`.
 
     Differs from [1]: computed as rec + KL + (alpha - 1) I + (beta - 1) TC + (gamma - 1) sum_d KL_d with KL in
     closed form, which has the same mean and less noise. The published models leave out the constants of

@@ -26,9 +26,9 @@ from unweave.methods.method import (
     Setting,
 )
 from unweave.methods.supply import Sequences, factors_in
-from unweave.nn.gaussian import Gaussian, certain
-from unweave.nn.networks import Discriminator
-from unweave.nn.two_parts import Part, TwoPartAutoencoder, beside, part_size
+from unweave.nn.distributions.gaussian import Gaussian, certain
+from unweave.nn.networks.two_parts import Part, TwoPartAutoencoder, beside, part_size
+from unweave.nn.networks.vae import Discriminator
 
 SCENES = "scene_discriminator"
 

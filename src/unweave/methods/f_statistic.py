@@ -16,10 +16,10 @@ from unweave.data.supervision import Perfect
 from unweave.errors import UnweaveError
 from unweave.methods.method import Batch, Blueprint, Losses, Moment, OwnNetworks, Player
 from unweave.methods.supply import Labels, Supply
-from unweave.nn.categorical import indicators
-from unweave.nn.f_distribution import log_f_cdf
-from unweave.nn.gaussian import Gaussian, certain
-from unweave.nn.networks import Decoder, Encoder
+from unweave.nn.distributions.categorical import indicators
+from unweave.nn.distributions.f_distribution import log_f_cdf
+from unweave.nn.distributions.gaussian import Gaussian, certain
+from unweave.nn.networks.vae import Decoder, Encoder
 
 ENCODER, DECODER = "encoder", "decoder"
 TINY = 1e-12  # added to sums of squares, so that equal codes have a gradient

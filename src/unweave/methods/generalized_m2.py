@@ -18,10 +18,10 @@ from unweave.data.supervision import Chosen
 from unweave.errors import UnweaveError
 from unweave.methods.method import Batch, Blueprint, Losses, Moment, OwnNetworks, Player, Setting
 from unweave.methods.supply import Labels, Supply
-from unweave.nn.categorical import Categorical, indicators
-from unweave.nn.gaussian import Gaussian
-from unweave.nn.graph import graph_of
-from unweave.nn.graph_network import GraphNetwork
+from unweave.nn.distributions.categorical import Categorical, indicators
+from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.networks.graph import graph_of
+from unweave.nn.networks.graph_network import GraphNetwork
 
 MODEL = "model"
 
@@ -36,10 +36,10 @@ class GeneralizedM2(OwnNetworks):
     of an unlabelled image is the mean of log p(x,y,z) / q(y,z|x) over q. N and n = `labels` are the numbers
     of all images and of the labelled ones, so alpha is that of M2.
 
-    `inference` and `generation` say which variable is given which others: see `unweave.nn.graph`. Variables
-    of q are drawn in its order. Where labels are known they are put in, and the weight of a sample is what q
-    says of them, w_s = prod_j q(y_j | its parents). If no label is given a z, all weights are the same, and
-    "q(y|x) q(z|x,y)" has the labelled loss of M2. S is `samples`; an unlabelled image has one.
+    `inference` and `generation` say which variable is given which others: see `unweave.nn.networks.graph`.
+    Variables of q are drawn in its order. Where labels are known they are put in, and the weight of a sample
+    is what q says of them, w_s = prod_j q(y_j | its parents). If no label is given a z, all weights are the
+    same, and "q(y|x) q(z|x,y)" has the labelled loss of M2. S is `samples`; an unlabelled image has one.
 
     Unknown labels are relaxed with the Gumbel softmax at this temperature, and log q(y) is linear between
     their values. Labels without parents in p are uniform, Gaussians normal. The code has one dimension for

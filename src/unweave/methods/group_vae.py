@@ -17,8 +17,8 @@ from torch import Tensor
 from unweave.errors import UnweaveError
 from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, Setting
 from unweave.methods.supply import Groups, factors_in
-from unweave.nn.gaussian import Gaussian
-from unweave.nn.sharing import average, group_kl, in_a_row, in_groups, product, share_content
+from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.distributions.sharing import average, group_kl, in_a_row, in_groups, product, share_content
 
 
 @dataclass(frozen=True)

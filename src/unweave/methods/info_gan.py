@@ -29,9 +29,9 @@ from unweave.methods.method import (
     Player,
     Setting,
 )
-from unweave.nn.gan import Generator, PairJudge, ReadingDiscriminator
-from unweave.nn.gaussian import Gaussian
+from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.layers import as_numbers
+from unweave.nn.networks.gan import Generator, PairJudge, ReadingDiscriminator
 
 GENERATOR, DISCRIMINATOR, PAIR_JUDGE = "generator", "discriminator", "pair_judge"
 GENERATING_RATE, JUDGING_RATE = 1e-3, 2e-3
@@ -59,8 +59,8 @@ class InfoGAN(OwnNetworks):
     As in [2], the discriminator moves first, and then the generator twice. Moved at once, from one forward
     pass, they end in worse codes: see docs/methods/info_gan.md.
 
-    Differs from [2]: spectral norms are exact and not followed by one power iteration a step. See nn/gan.py
-    for what stands for the moving means of batch normalisation.
+    Differs from [2]: spectral norms are exact and not followed by one power iteration a step. See
+    nn/networks/gan.py for what stands for the moving means of batch normalisation.
     """
 
     lambda_: Setting = 0.05

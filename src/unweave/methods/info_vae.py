@@ -23,7 +23,7 @@ from unweave.methods.method import (
     code_discriminator,
     elbo_terms,
 )
-from unweave.nn.divergences import (
+from unweave.nn.distributions.divergences import (
     Bandwidth,
     judge,
     kernel_bandwidth,
@@ -54,7 +54,8 @@ class InfoVAE(Autoencoder):
     from the prior. The log ratio, and not the loss of fooling it, because it is a divergence in nats, like
     the KL beside it: with the best discriminator alpha and lambda weigh what the formula says.
 
-    `bandwidth` is the rule for the kernel of mmd and stein: see `unweave.nn.divergences.kernel_bandwidth`.
+    `bandwidth` is the rule for the kernel of mmd and stein: see
+    `unweave.nn.distributions.divergences.kernel_bandwidth`.
     lambda = 1000 is the paper's for mmd, which is small; for the others, in nats, take about 10.
 
     Differs from [1], which leaves the discriminator open: it is that of [2] with leaky ReLU and Adam. Both

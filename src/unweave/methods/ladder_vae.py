@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from unweave.methods.method import AUTOENCODER, Batch, Losses, Moment, OwnNetworks, Player, Setting
-from unweave.nn.gaussian import Gaussian
-from unweave.nn.ladder import Ladder
+from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.networks.ladder import Ladder
 
 
 @dataclass(frozen=True)

@@ -27,12 +27,12 @@ from unweave.methods.method import (
     Setting,
 )
 from unweave.methods.supply import Labels
-from unweave.nn.gaussian import Gaussian, certain
+from unweave.nn.distributions.gaussian import Gaussian, certain
+from unweave.nn.distributions.likelihood import reconstruction_loss
 from unweave.nn.layers import as_numbers
-from unweave.nn.likelihood import reconstruction_loss
-from unweave.nn.perceptual import Perceptual, distance
-from unweave.nn.tables import CodeTables
-from unweave.nn.two_parts import Part, TwoPartAutoencoder, beside, part_size
+from unweave.nn.networks.perceptual import Perceptual, distance
+from unweave.nn.networks.tables import CodeTables
+from unweave.nn.networks.two_parts import Part, TwoPartAutoencoder, beside, part_size
 
 CODES = "codes"
 

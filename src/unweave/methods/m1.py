@@ -16,7 +16,7 @@ from unweave.data.supervision import Perfect
 from unweave.errors import UnweaveError
 from unweave.methods.method import AUTOENCODER, Autoencoder, Blueprint, Losses, Pass, Player, elbo_terms
 from unweave.methods.supply import Labels, Supply
-from unweave.nn.categorical import indicators
+from unweave.nn.distributions.categorical import indicators
 from unweave.nn.layers import Linear, at_least_float32
 
 CLASSIFIER = "classifier"

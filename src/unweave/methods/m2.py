@@ -18,10 +18,10 @@ from unweave.errors import UnweaveError
 from unweave.methods.m1 import CITATION
 from unweave.methods.method import Batch, Blueprint, Losses, Moment, OwnNetworks, Player, Setting
 from unweave.methods.supply import Labels, Supply
-from unweave.nn.categorical import Categorical, indicators
-from unweave.nn.gaussian import Gaussian
-from unweave.nn.graph import graph_of
-from unweave.nn.graph_network import GraphNetwork
+from unweave.nn.distributions.categorical import Categorical, indicators
+from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.networks.graph import graph_of
+from unweave.nn.networks.graph_network import GraphNetwork
 
 MODEL = "model"
 GRAPH = graph_of("q(y|x) q(z|x,y)", "p(y) p(z) p(x|y,z)")

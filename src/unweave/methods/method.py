@@ -27,9 +27,9 @@ from torch import Tensor, nn
 
 from unweave.errors import UnweaveError
 from unweave.methods.supply import Images, Supply
-from unweave.nn.gaussian import Gaussian
-from unweave.nn.likelihood import Likelihood
-from unweave.nn.networks import Decoder, Discriminator, Encoder
+from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.distributions.likelihood import Likelihood
+from unweave.nn.networks.vae import Decoder, Discriminator, Encoder
 from unweave.streams import Stream
 
 Setting: TypeAlias = float | Tensor

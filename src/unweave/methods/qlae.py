@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from unweave.methods.method import AUTOENCODER, Batch, Losses, Moment, OwnNetworks, Player, Setting
-from unweave.nn.gaussian import Gaussian
-from unweave.nn.quantised import QuantisedAutoencoder
+from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.networks.quantised import QuantisedAutoencoder
 
 # A code is certain. This spread, a hundredth, is below the distance of two values, and densities exist.
 LOG_VAR = 2 * math.log(0.01)

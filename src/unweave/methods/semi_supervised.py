@@ -23,7 +23,7 @@ from unweave.methods.dip_vae import DIPVAE1, DIPVAE2
 from unweave.methods.factor_vae import FactorVAE
 from unweave.methods.method import AUTOENCODER, Autoencoder, Labelled, Losses, Pass, Player, Setting
 from unweave.methods.supply import Labels, Supply
-from unweave.nn.label_maps import Places, Scale
+from unweave.nn.networks.label_maps import Places, Scale
 
 LABEL_MAP = "label_map"
 CITATION = """@inproceedings{locatello2020few,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unweave.errors import UnweaveError
-from unweave.metrics.linear import decisions, logistic_one_vs_rest
+from unweave.metrics.estimators.linear import decisions, logistic_one_vs_rest
 from unweave.metrics.representation import Representation, check_count, parts
 from unweave.streams import Stream
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unweave.errors import UnweaveError, did_you_mean
-from unweave.metrics.boosting import fit_boosted_trees, sort_codes
 from unweave.metrics.checks import Split, split
-from unweave.metrics.linear import lasso
+from unweave.metrics.estimators.boosting import fit_boosted_trees, sort_codes
+from unweave.metrics.estimators.linear import lasso
 from unweave.streams import Stream
 
 Model: TypeAlias = Literal["trees", "svm", "forest", "lasso"]

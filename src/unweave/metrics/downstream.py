@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unweave.errors import UnweaveError, did_you_mean
-from unweave.metrics.boosting import fit_boosted_trees, sort_codes
 from unweave.metrics.checks import split
-from unweave.metrics.logistic import fit_logistic_cv
+from unweave.metrics.estimators.boosting import fit_boosted_trees, sort_codes
+from unweave.metrics.estimators.logistic import fit_logistic_cv
 from unweave.streams import Stream
 
 Predictor: TypeAlias = Literal["logistic", "trees"]

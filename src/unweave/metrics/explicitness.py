@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unweave.errors import UnweaveError
 from unweave.metrics.checks import scaled, split
-from unweave.metrics.linear import decisions, logistic_one_vs_rest
+from unweave.metrics.estimators.linear import decisions, logistic_one_vs_rest
 
 
 class Explicitness(NamedTuple):

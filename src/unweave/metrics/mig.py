@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from unweave.errors import UnweaveError
 from unweave.metrics.checks import check_codes, check_codes_factors
+from unweave.metrics.estimators.posterior import posterior_information
 from unweave.metrics.information import entropies, mutual_information, numbered
-from unweave.metrics.posterior import posterior_information
 from unweave.streams import Stream
 
 # exp(LARGEST_LOG_VAR) and its inverse are far from the ends of float64.

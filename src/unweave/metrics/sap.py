@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unweave.metrics.checks import check_codes_factors, scaled, split
-from unweave.metrics.linear import predict_of_one_code, svm_of_one_code
+from unweave.metrics.estimators.linear import predict_of_one_code, svm_of_one_code
 
 # A code or factor of no more variance than this predicts nothing (published).
 LEAST_VARIANCE = 1e-12

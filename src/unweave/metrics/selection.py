@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.metrics.checks import check_bins, check_codes, scaled
+from unweave.metrics.estimators.linear import lasso
 from unweave.metrics.information import discretise
-from unweave.metrics.linear import lasso
 from unweave.metrics.mig import mig
 
 Floats: TypeAlias = NDArray[np.float64]

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from unweave.nn.layers import has_triton
+from unweave.nn.kernels.dispatch import has_triton
 from unweave.streams import Stream
 
 _LOW = 0xFFFFFFFF
@@ -44,7 +44,7 @@ class PopulationDraws:
         """(P, rows, columns) words of 32 random bits, in int64."""
         keys = self.keys(purpose)
         if keys.device.type == "cuda" and has_triton():
-            from unweave.nn.random_kernels import random_bits
+            from unweave.nn.kernels.random import random_bits
 
             return random_bits(keys, self.step, rows, columns)
         return philox_bits(keys, self.step, rows, columns)
@@ -63,7 +63,7 @@ class PopulationDraws:
         """(P, rows, columns) standard normal numbers in float32, as `Stream.normal`."""
         keys = self.keys(purpose)
         if keys.device.type == "cuda" and has_triton():
-            from unweave.nn.random_kernels import random_normal
+            from unweave.nn.kernels.random import random_normal
 
             return random_normal(keys, self.step, rows, columns)
         uniform = self.uniform(purpose, rows, 2 * -(-columns // 2))

@@ -10,7 +10,7 @@ import pandas as pd
 
 from unweave.report.figures.codes import drawn_rows
 from unweave.report.names import DATA, METHODS, data_sets, label, methods, regularisation_steps, score_label
-from unweave.report.section import Material
+from unweave.report.sections.section import Material
 from unweave.report.style import look_of
 from unweave.report.tables import quartiles
 

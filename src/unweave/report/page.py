@@ -15,7 +15,6 @@ from pathlib import Path
 from unweave import __version__
 from unweave.errors import UnweaveError
 from unweave.report import interactive
-from unweave.report.chosen_section import choice_by_agreement
 from unweave.report.formats import table_html, write_figure, write_table
 from unweave.report.names import (
     CHOOSERS,
@@ -30,8 +29,9 @@ from unweave.report.names import (
     score_label,
 )
 from unweave.report.published import STUDY_SCORES
-from unweave.report.section import Drawing, Material, Section, Sheet, material
-from unweave.report.sections import SECTIONS, content_and_style, own_beside_published
+from unweave.report.sections.chosen_runs import choice_by_agreement
+from unweave.report.sections.section import Drawing, Material, Section, Sheet, material
+from unweave.report.sections.study_questions import SECTIONS, content_and_style, own_beside_published
 from unweave.results import Results
 
 PUBLISHED = "published"

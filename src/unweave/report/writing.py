@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from unweave.notebook import heading, paragraph
+from unweave.display.notebook import heading, paragraph
 from unweave.places import as_path
 from unweave.report.inputs import RECONSTRUCTIONS, SWAPS, pictures_of_runs, read_results
 from unweave.report.page import Progress, write_report

@@ -12,12 +12,12 @@ from pathlib import Path
 import pandas as pd
 
 from unweave.errors import UnweaveError, did_you_mean
-from unweave.evaluation.kept import kept_scores
+from unweave.evaluation.score_store import kept_scores
 from unweave.evaluation.scores import Scores
 from unweave.methods import settings_of
 from unweave.results import COLUMNS, TEXT_COLUMNS, setting_text
-from unweave.spec import RunSpec
-from unweave.store import RunFolder
+from unweave.runs.spec import RunSpec
+from unweave.runs.store import RunFolder
 from unweave.study.folder import StudyFolder
 
 # One score of a run: representation, name, protocol and value.

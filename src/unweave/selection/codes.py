@@ -19,9 +19,9 @@ from unweave.data import Collection
 from unweave.errors import UnweaveError
 from unweave.evaluation.encoders import Posterior, encoder_of
 from unweave.evaluation.sources import Tell
-from unweave.run import Run
+from unweave.runs.run import Run
+from unweave.runs.store import read_tensors, write_tensors
 from unweave.selection.candidates import Candidate, Candidates
-from unweave.store import read_tensors, write_tensors
 from unweave.streams import Stream
 from unweave.training.batches import Data
 

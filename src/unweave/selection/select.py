@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 
 from unweave.data.opening import is_place
+from unweave.display.notebook import heading, paragraph, table
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.evaluation.sources import Tell
 from unweave.metrics.selection import LASSO_ALPHA, LEAST_KL
-from unweave.notebook import heading, paragraph, table
 from unweave.places import as_path
 from unweave.results import check_table, combine, read_table
 from unweave.selection.agreements import agreements

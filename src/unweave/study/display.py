@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 
-from unweave.progress import LINE_EVERY, Frame, clock, has_live_display, live, short
+from unweave.display.progress import LINE_EVERY, Frame, clock, has_live_display, live, short
 from unweave.study.evaluation_time import EvaluationTime
 from unweave.study.measure import Kind, Timed
 from unweave.study.progress import Status

@@ -16,8 +16,8 @@ from pathlib import Path
 import torch
 
 from unweave.data.catalogue import entry_of
-from unweave.data.reference import Reference
-from unweave.spec import RunSpec
+from unweave.data.own.reference import Reference
+from unweave.runs.spec import RunSpec
 from unweave.study.folder import StudyFolder, open_named
 from unweave.study.planner import Unit, open_runs
 from unweave.training.batches import Data, batches_of

@@ -19,8 +19,8 @@ import torch
 from unweave.errors import UnweaveError
 from unweave.locks import hold
 from unweave.methods import METHODS
-from unweave.spec import RunSpec
-from unweave.store import write_json
+from unweave.runs.spec import RunSpec
+from unweave.runs.store import write_json
 from unweave.study.folder import StudyFolder
 from unweave.training.population import shared_by
 

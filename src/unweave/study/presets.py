@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from unweave.errors import UnweaveError, did_you_mean
-from unweave.spec import RunSpec
+from unweave.runs.spec import RunSpec
 from unweave.study.spec import StudySpec, grid
 
 # The settings of Locatello et al. (2019). The published FactorVAE models made half of the updates of the

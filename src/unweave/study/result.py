@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from unweave.notebook import heading, paragraph, table
+from unweave.display.notebook import heading, paragraph, table
 from unweave.study.ledger import Failure
 
 MOST_ROWS, MOST_SCORES = 20, 8  # of the table that a notebook shows

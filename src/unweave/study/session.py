@@ -13,9 +13,9 @@ from typing import Literal, TypeAlias
 from unweave.errors import UnweaveError
 from unweave.places import as_path
 from unweave.study.display import study_display
+from unweave.study.engines.local import posts_for, run_local, shard_ledger
 from unweave.study.folder import StudyFolder, check_data
 from unweave.study.ledger import Failure, Ledger
-from unweave.study.local import posts_for, run_local, shard_ledger
 from unweave.study.planner import Unit, plan_of, population_size
 from unweave.study.presets import preset_named, with_fields
 from unweave.study.progress import Status
@@ -47,7 +47,7 @@ class StudySession:
     ) -> Status:
         """Train and measure all runs that are not done."""
         if engine == "ray":
-            from unweave.study.ray_engine import run_ray
+            from unweave.study.engines.ray import run_ray
 
             return run_ray(self.folder, self.units, self.work, address, tell)
         posts = posts_for(self.work, workers)

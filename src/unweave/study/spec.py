@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from unweave.data.opening import is_place, open_data
-from unweave.data.reference import Reference
+from unweave.data.own.reference import Reference
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.evaluation.evaluate import POINTS, REPRESENTATIONS
 from unweave.metrics.table import metrics_named
-from unweave.spec import RunSpec, method_with
+from unweave.runs.spec import RunSpec, method_with
 
 SCHEMA = 1
 MOST_SEEDS = 1_000_000  # in one range; more is a slip of the keyboard

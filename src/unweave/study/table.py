@@ -10,11 +10,11 @@ from typing import Any
 import pandas as pd
 
 from unweave.errors import UnweaveError
-from unweave.evaluation.kept import kept_scores
+from unweave.evaluation.score_store import kept_scores
 from unweave.methods import settings_of
 from unweave.results import COLUMNS, RUN_COLUMNS, TEXT_COLUMNS, setting_text
-from unweave.spec import RunSpec
-from unweave.store import explained
+from unweave.runs.spec import RunSpec
+from unweave.runs.store import explained
 from unweave.study.folder import StudyFolder
 
 

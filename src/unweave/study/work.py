@@ -12,12 +12,12 @@ import torch
 
 from unweave.data import GroundTruth
 from unweave.data.opening import Data
-from unweave.data.reference import Reference
+from unweave.data.own.reference import Reference
 from unweave.evaluation.evaluate import Effort
-from unweave.evaluation.kept import all_kept, drop_codes, evaluate_run, keep_codes
-from unweave.gallery import draw_missing_pictures
-from unweave.run import Run
-from unweave.store import RunFolder
+from unweave.evaluation.score_store import all_kept, drop_codes, evaluate_run, keep_codes
+from unweave.runs.gallery import draw_missing_pictures
+from unweave.runs.run import Run
+from unweave.runs.store import RunFolder
 from unweave.study.folder import StudyFolder, open_named
 from unweave.study.planner import Unit
 from unweave.training.memory import train_what_fits

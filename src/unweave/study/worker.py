@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import FrameType, TracebackType
 
 from unweave.errors import DiskFullError, UnweaveError
-from unweave.store import write_json
+from unweave.runs.store import write_json
 from unweave.study.folder import StudyFolder
 from unweave.study.ledger import Kind, Ledger, Task, birth
 from unweave.study.planner import Unit, read_plan

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from unweave.methods.method import Adam
-from unweave.nn.layers import chosen, has_triton
+from unweave.nn.kernels.dispatch import has_triton
+from unweave.nn.layers import chosen
 
 
 class PopulationAdam:
@@ -76,7 +77,7 @@ class PopulationAdam:
         return [(parameter, master) for parameter, master in pairs if parameter.dtype != master.dtype]
 
     def _update_by_kernel(self, gradients: Sequence[Tensor], size: Tensor) -> None:
-        from unweave.nn.adam_kernels import adam
+        from unweave.nn.kernels.adam import adam
 
         s = self.settings
         for used, master, m, v, g in zip(

@@ -26,7 +26,8 @@ from unweave.errors import UnweaveError
 from unweave.methods.method import Batch
 from unweave.methods.supply import Groups, Images, Labels, Supply
 from unweave.nn.draws import PopulationDraws, path_of
-from unweave.nn.images import ImageTable, Paint, draw_images, look_up_images
+from unweave.nn.image_table import ImageTable, Paint
+from unweave.nn.images import draw_images, look_up_images
 from unweave.streams import Stream
 from unweave.training.factors import FactorDraw, device_factors, host_factors, told
 

@@ -11,8 +11,8 @@ from typing import TypeVar
 import torch
 
 from unweave.errors import UnweaveError
-from unweave.spec import RunSpec
-from unweave.store import RunFolder
+from unweave.runs.spec import RunSpec
+from unweave.runs.store import RunFolder
 from unweave.training.batches import Data
 from unweave.training.trainer import Plan, Tell, pick_device, train_runs
 

@@ -15,8 +15,9 @@ from unweave.errors import UnweaveError
 from unweave.methods import settings_of
 from unweave.methods.method import AUTOENCODER, Adam, Autoencoder, Blueprint, Method, numeric_settings
 from unweave.nn.draws import PopulationDraws
-from unweave.nn.layers import has_triton, lay_out_for_kernels, select_runs, set_precision
-from unweave.spec import RunSpec
+from unweave.nn.kernels.dispatch import has_triton
+from unweave.nn.layers import lay_out_for_kernels, select_runs, set_precision
+from unweave.runs.spec import RunSpec
 from unweave.streams import Stream
 from unweave.training.adam import PopulationAdam
 

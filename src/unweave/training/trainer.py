@@ -25,9 +25,9 @@ from unweave import __version__
 from unweave.data.grid import GroundTruth
 from unweave.errors import UnweaveError
 from unweave.methods import Method
-from unweave.nn.precision import Precision
-from unweave.spec import RunSpec
-from unweave.store import CheckpointOrigin, RunFolder
+from unweave.nn.layers.precision import Precision
+from unweave.runs.spec import RunSpec
+from unweave.runs.store import CheckpointOrigin, RunFolder
 from unweave.training.batches import Batches, Data, HostBatches, batches_of
 from unweave.training.population import Population
 from unweave.training.resume import complete_endings, populations

@@ -23,9 +23,9 @@ from unweave.methods.method import (
     OwnNetworks,
     Pass,
 )
-from unweave.nn.gaussian import Gaussian
-from unweave.nn.networks import Decoder, Encoder
-from unweave.nn.precision import precision_context
+from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.layers.precision import precision_context
+from unweave.nn.networks.vae import Decoder, Encoder
 from unweave.nn.schedule import scale
 from unweave.training.adam import PopulationAdam, clip
 from unweave.training.batches import Batches

@@ -1,0 +1,158 @@
+"""`unweave data`: list data sets, look at them, fetch their files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from unweave.commands.console import Report, console, progress
+from unweave.commands.listing import Listing
+
+if TYPE_CHECKING:
+    from unweave.data.collection import Collection
+    from unweave.data.grid import GroundTruth
+
+data_app = App(name="data", help="Ground truths: list them, look at them, fetch their files.")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Files:
+    """Where the official files of data sets are."""
+
+    data_root: Path | None = None
+    """Folder of the files. Default: $UNWEAVE_DATA, or data in the cache folder."""
+
+    check: bool = True
+    """Compare files with their published checksums."""
+
+
+@data_app.command(name="list")
+def list_data(*, files: Files | None = None) -> None:
+    """List all data sets: what they hold, whether they need a file, and whether it is here."""
+    from unweave.data.catalogue import CATALOGUE
+    from unweave.places import data_root
+
+    root = data_root((files or Files()).data_root)
+    table = Listing("name", "images", "channels", "factors", "needs a file?", "is it here?", below="factors")
+    for entry in CATALOGUE:
+        factors = ", ".join(f"{factor.name} {factor.size}" for factor in entry.factors)
+        here = "yes" if entry.is_here(root) else f"no: unweave data fetch {entry.name}"
+        need = "yes" if entry.wanted else "no"
+        table.add_row(entry.name, f"{entry.images:,}", str(entry.channels), factors, need, here)
+    console().print(table)
+    console().print(f"Files are looked for in {root}", style="dim")
+
+
+@data_app.command
+def show(
+    name: str,
+    *,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    seed: int = 0,
+    table: Path | None = None,
+    files: Files | None = None,
+) -> None:
+    """Draw a sheet of a data set: a row of images for each factor, and some at random.
+
+    Parameters
+    ----------
+    name
+        The data set, as in `unweave data list`; or your own: a folder of pictures, an .npz or .npy file, or a
+        table of pictures.
+    output
+        The picture's file. Default: NAME.png in this folder.
+    seed
+        Seed of what is drawn at random.
+    table
+        For a folder: the table of factors (.csv, .tsv, .parquet, .jsonl). Default: factors.csv in the folder.
+    """
+    from unweave.data.grid import GroundTruth
+    from unweave.display.pictures import collection_sheet, data_sheet, save
+
+    with progress(f"preparing {name}") as tell:
+        data = _open(name, files or Files(), tell, table)
+    path = output or Path(f"{data.name}.png")
+    sheet = data_sheet(data, seed) if isinstance(data, GroundTruth) else collection_sheet(data, seed)
+    save(sheet, path)
+    print(f"{data.name} ({data.source})\n-> {path}")
+
+
+@data_app.command
+def fetch(name: str, *, files: Files | None = None) -> None:
+    """Download the official files of a data set, check them and put them in place.
+
+    Parameters
+    ----------
+    name
+        The data set, as in `unweave data list`.
+    """
+    from unweave.data.catalogue import entry_of
+    from unweave.data.fetch import fetch as fetch_files
+    from unweave.places import data_root
+
+    entry = entry_of(name)
+    if not entry.files:
+        print(f"{name} needs no file: unweave renders it.")
+        return
+    folder = data_root((files or Files()).data_root) / entry.folders[0]
+    with progress(f"fetching {name}") as tell:
+        paths = fetch_files(
+            name, entry.files, folder, lambda file, done, size: tell(done, size or done, file)
+        )
+    print(f"{name}: {len(paths)} files in {folder}")
+
+
+@data_app.command
+def render(name: str, *, files: Files | None = None) -> None:
+    """Write all images of a data set into one table in the cache, for the fastest access.
+
+    Parameters
+    ----------
+    name
+        The data set, as in `unweave data list`.
+    """
+    from unweave.data.cache import grid_table
+    from unweave.places import cache_folder
+
+    with progress(f"rendering {name}") as tell:
+        table = grid_table(_load(name, files or Files(), tell), tell)
+    print(f"{name}: {len(table):,} images, {table.nbytes / 1e6:,.0f} MB\n-> {cache_folder() / 'tables'}")
+
+
+@data_app.command
+def inspect(name: str, *, table: Path | None = None, files: Files | None = None) -> None:
+    """Say what can be done with a data set, or with your own images.
+
+    Parameters
+    ----------
+    name
+        The data set, as in `unweave data list`; or your own: a folder of pictures, an .npz or .npy file, or a
+        table of pictures.
+    table
+        For a folder: the table of factors (.csv, .tsv, .parquet, .jsonl). Default: factors.csv in the folder.
+    """
+    from unweave.data.own.abilities import abilities
+
+    with progress(f"reading {name}") as tell:
+        found = _open(name, files or Files(), tell, table)
+    sheet = Listing("what", "possible?", "why", below="why")
+    for what, possible, why in abilities(found):
+        sheet.add_row(what, "yes" if possible else "no", why)
+    print(f"{found.name}: {len(found):,} x {found.shape} ({found.source})")
+    console().print(sheet)
+
+
+def _open(name: str, files: Files, tell: Report, table: Path | None) -> GroundTruth | Collection:
+    from unweave.data.opening import open_data
+
+    return open_data(name, files.data_root, table=table, check=files.check, progress=tell)
+
+
+def _load(name: str, files: Files, tell: Report) -> GroundTruth:
+    from unweave.data.catalogue import load
+
+    return load(name, files.data_root, check=files.check, progress=tell)

@@ -1,0 +1,169 @@
+"""`unweave evaluate`: scores of runs, or of codes in a file, printed and kept."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unweave.commands.console import console, progress
+from unweave.commands.listing import Listing
+from unweave.errors import UnweaveError
+from unweave.evaluation import Scores, evaluate
+from unweave.evaluation.evaluate import nothing_measured
+
+if TYPE_CHECKING:
+    from unweave.evaluation.evaluate import Effort
+
+Tell = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is measured of each subject, and where its data is."""
+
+    metrics: str
+    representations: Sequence[str]
+    effort: Effort
+    device: str = "auto"
+    data: str | None = None
+    data_root: Path | None = None
+    keep_codes: bool = False
+    factors: Path | None = None
+
+
+def evaluate_subjects(subjects: Sequence[Path], options: Options) -> tuple[list[Scores], list[Path]]:
+    """Measure and print each subject; returns all scores, and the subjects that could not be measured.
+
+    One that cannot be measured does not stop the others: it is skipped with one sentence on standard error.
+    """
+    found: list[Scores] = []
+    skipped: list[Path] = []
+    paths = runs_and_files(subjects)
+    for path in paths:
+        try:
+            with progress(f"evaluating {path.name}") as tell:
+                records, kept_in = _evaluate(path, options, tell)
+        except (UnweaveError, OSError) as error:
+            if len(paths) == 1:
+                raise
+            print(f"unweave: skipped {path}: {error}", file=sys.stderr)
+            skipped.append(path)
+            continue
+        show(path, records)
+        if kept_in is not None:
+            print(f"-> {kept_in}")
+        found += records
+    if not found:
+        raise UnweaveError(f"none of the {len(paths)} could be measured.")
+    return found, skipped
+
+
+def runs_and_files(given: Sequence[Path]) -> list[Path]:
+    """Folders of runs and files of codes; a folder of runs, or of a study, stands for all runs in it."""
+    found: list[Path] = []
+    for path in given:
+        if path.is_dir() and not (path / "spec.json").exists():
+            specs = [*path.glob("*/spec.json"), *path.glob("runs/*/spec.json")]
+            inside = sorted(spec.parent for spec in specs)
+            if not inside:
+                raise UnweaveError(f"{path} is not the folder of a run, and there is none in it.")
+            found += inside
+        elif path.exists():
+            found.append(path)
+        else:
+            raise UnweaveError(f"there is no {path}. Give the folder of a run, or a file codes.npz.")
+    return found
+
+
+def _evaluate(path: Path, options: Options, tell: Tell | None) -> tuple[list[Scores], Path | None]:
+    """The scores of a run or file, and the file that they are kept in, if any."""
+    if not path.is_dir():
+        return evaluate_file(path, options, tell), None
+    if options.factors is not None:
+        raise UnweaveError(f"--factors belongs to a file of codes; {path} is the folder of a run.")
+    return evaluate_folder(path, options, tell)
+
+
+def evaluate_file(path: Path, options: Options, tell: Tell | None = None) -> list[Scores]:
+    """Scores of the codes and factors in a file, or in two files."""
+    from unweave.evaluation.files import read_codes_and_factors
+
+    given, effort = read_codes_and_factors(path, options.factors), options.effort
+    test = (given["test_codes"], given["test_factors"]) if "test_codes" in given else None
+    return [
+        evaluate(
+            given["codes"],
+            given["factors"],
+            log_var=given.get("log_var"),
+            test=test,
+            metrics=options.metrics,
+            representation=representation,
+            points=effort.points,
+            repeats=effort.repeats,
+            seed=effort.seed,
+            tell=tell,
+        )
+        for representation in options.representations
+    ]
+
+
+def evaluate_folder(path: Path, options: Options, tell: Tell | None) -> tuple[list[Scores], Path | None]:
+    """Scores of a run, and the file in its folder that they are kept in.
+
+    If nothing can be written there, the reason is printed and the scores are returned all the same.
+    """
+    # Here, because torch takes seconds to import and files of codes need none of it.
+    from unweave.evaluation.score_store import SCORES, evaluate_and_keep
+    from unweave.runs.run import load
+    from unweave.runs.store import RunFolder
+
+    if not RunFolder(path).ended:
+        raise UnweaveError(
+            f"the run in {path} is not finished. Run the command that trains it again: it goes on from the "
+            "last checkpoint."
+        )
+    run = load(path, options.device, options.data_root, options.data)
+    done = evaluate_and_keep(
+        run, options.metrics, options.representations, options.effort, keep=options.keep_codes, tell=tell
+    )
+    if not any(done.records):
+        raise nothing_measured(done.records[0].notes)
+    if done.not_kept is not None:
+        print(f"unweave: {done.not_kept}", file=sys.stderr)
+        return done.records, None
+    return done.records, path / SCORES
+
+
+def show(path: Path, records: Sequence[Scores]) -> None:
+    """Print scores, what they cost and what they mean."""
+    from rich.markup import escape
+
+    screen = console()
+    for record in records:
+        train, test = record.points
+        screen.print(f"[bold]{path}[/bold], {record.representation} codes, {train:,} + {test:,} points")
+        columns = ["score", "value", "95% of the repeats", "protocol"]
+        repeated = any(score.low is not None for score in record.scores)
+        table = Listing(*(columns if repeated else [*columns[:2], columns[3]]), below="protocol")
+        for score in record.scores:
+            interval = "" if score.low is None else f"{score.low:.4f} to {score.high:.4f}"
+            cells = [score.name, f"{score.value:.4f}", interval, escape(score.protocol)]
+            table.add_row(*(cells if repeated else [*cells[:2], cells[3]]))
+        screen.print(table)
+        for note in record.notes:
+            screen.print(escape(note), style="dim")
+        measuring = sum(seconds for name, seconds in record.seconds.items() if name != "encoding")
+        encoding = record.seconds.get("encoding", 0.0)
+        cost = f"{record.images:,} images encoded in {encoding:.1f} s; " if record.images else ""
+        screen.print(f"{cost}metrics took {measuring:.1f} s, all together", style="dim")
+
+
+def write(records: Sequence[Scores], path: Path) -> None:
+    """Write scores as JSON, whole or not at all."""
+    from unweave.runs.store import write_text
+
+    write_text(path, json.dumps([record.to_dict() for record in records], indent=1) + "\n")

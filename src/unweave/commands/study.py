@@ -1,0 +1,324 @@
+"""`unweave study`: plan, run, watch and collect thousands of runs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from unweave.commands.command_app import TABLE, check_output, command_app
+from unweave.commands.console import detail, is_quiet, is_verbose, resume_line, say, say_next
+from unweave.data import GroundTruth
+from unweave.errors import UnweaveError
+from unweave.study.display import evaluation_lines, study_display, training_table
+from unweave.study.engines.local import cores
+from unweave.study.evaluation_time import evaluation_time
+from unweave.study.folder import StudyFolder, missing_data, open_named
+from unweave.study.ledger import Ledger
+from unweave.study.measure import SECONDS, parts_of, timed
+from unweave.study.planner import Unit, cost_of, plan_of, population_size, read_plan
+from unweave.study.presets import PRESETS
+from unweave.study.progress import status_of, status_of_folders
+from unweave.study.session import at_least_one, failures_of, prepare_study, study_named
+from unweave.study.spec import StudySpec
+from unweave.study.table import collect, run_table, write_table
+from unweave.training.trainer import pick_device
+
+
+def study_app() -> App:
+    """The commands about studies."""
+    app = command_app("unweave study", "Many runs as one piece of work.")
+    for command in (plan, run, status, retry, export):
+        app.command(command)
+    app.command(collect_table, name="collect")
+    app.command(list_presets, name="presets")
+    return app
+
+
+def list_presets() -> None:
+    """List the studies that have a name."""
+    for name, make in PRESETS.items():
+        print(f"{name}: {(make.__doc__ or '').splitlines()[0]}")
+
+
+def plan(
+    study: str,
+    *,
+    device: str = "auto",
+    population: int | None = None,
+    data_root: Path | None = None,
+    measure: bool = True,
+) -> None:
+    """Say what a study has, and how long it will take here.
+
+    Parameters
+    ----------
+    study
+        A preset, a TOML file, or the folder of a study.
+    device
+        auto, cpu, cuda or cuda:1.
+    population
+        Runs that train together. Default: what suits the device.
+    data_root
+        Folder of the official files of data sets.
+    measure
+        Train for some seconds to see how fast this machine is.
+    """
+    at_least_one(population=population)
+    spec, folder = study_named(study)
+    missing = missing_data(spec, data_root)
+    size = population or population_size(pick_device(device))
+    with TemporaryDirectory() as empty:
+        where = folder or StudyFolder.create(empty, spec)
+        units = plan_of(where, size)
+        cost = cost_of(where, units)
+        _describe(spec, units)
+        steps, room = f"{cost.model_steps:,} model-steps", f"{cost.bytes / 1e9:.2f} GB of disk"
+        print(f"to train: {cost.runs:,} runs, {steps}, {room}")
+        if missing:
+            print(f"files of {', '.join(missing)} are not here: unweave data fetch NAME")
+        if measure and cost.runs:
+            _tell_time(where, units, missing, device, data_root)
+
+
+def run(
+    study: str,
+    *,
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
+    workers: int | None = None,
+    device: str = "auto",
+    population: int | None = None,
+    engine: Literal["local", "ray"] = "local",
+    address: str | None = None,
+    shard: str | None = None,
+    steps: int | None = None,
+    metrics: str | None = None,
+    keep_codes: bool = False,
+    checkpoint_every: int = 10_000,
+    data_root: Path | None = None,
+) -> None:
+    """Train and measure all runs of a study, or go on with it; a second one in another terminal joins.
+
+    Parameters
+    ----------
+    study
+        A preset, a TOML file, or the folder of a study.
+    out
+        The study's folder. Default: studies/NAME.
+    workers
+        Worker processes. Default: what suits this machine.
+    device
+        auto, cpu, cuda or cuda:1.
+    population
+        Runs that train together. Default: what suits the device.
+    engine
+        local: processes of this machine; ray: a Ray cluster (needs unweave[ray]).
+    address
+        Of the Ray cluster, as in auto or ray://host:10001. Default: one of its own on this machine.
+    shard
+        i/n: only the i-th of n parts (from 0), for Slurm arrays and other schedulers.
+    steps
+        Train all runs for so many steps: another, shorter study.
+    metrics
+        Measure these too: names, or quick, headline, study or all.
+    keep_codes
+        Keep the codes of the whole grid in the runs' folders.
+    checkpoint_every
+        Steps between two checkpoints.
+    data_root
+        Folder of the official files of data sets.
+    """
+    if address is not None and engine != "ray":
+        raise UnweaveError("--address names a Ray cluster. Give --engine ray too, or leave --address out.")
+    at_least_one(workers=workers)
+    session = prepare_study(
+        study,
+        out=out,
+        device=device,
+        population=population,
+        shard=shard,
+        steps=steps,
+        metrics=metrics,
+        keep_codes=keep_codes,
+        checkpoint_every=checkpoint_every,
+        data_root=data_root,
+    )
+    made = session.folder
+    _describe(made.spec, session.units)
+    say(f"-> {made.path}")
+    try:
+        with ExitStack() as stack:
+            tell = None if is_quiet() else stack.enter_context(study_display())
+            ended = session.run(workers, tell, engine, address)
+    except KeyboardInterrupt as stop:
+        sys.stderr.write(resume_line(stop))
+        sys.exit(130)
+    print(ended)
+    failed = _tell_failures(made)
+    if not shard and _collect(made, [], made.table):
+        where = shlex.quote(str(made.path))
+        say_next(
+            [
+                ("make a report of all scores", f"unweave report {where}"),
+                ("compare the runs in a browser", f"unweave explore {where}"),
+                ("choose runs without labels", f"unweave select {where}"),
+            ]
+        )
+    if failed:
+        sys.exit(1)
+
+
+def status(study: Path) -> None:
+    """Say how far a study is.
+
+    Parameters
+    ----------
+    study
+        The folder of the study.
+    """
+    folder = StudyFolder(study)
+    units, ledger_path = read_plan(folder), folder.path / "ledger.sqlite"
+    if ledger_path.exists():
+        ledger = Ledger(ledger_path)
+        found = status_of(folder, units, ledger)
+        print(f"{folder.spec.name}: {found}")
+        for unit, share in ledger.running().items():
+            print(f"  working on {unit}: {share:.0%}")
+    else:
+        print(f"{folder.spec.name}: {status_of_folders(folder)} (from the runs' folders: there is no ledger)")
+    _tell_failures(folder)
+
+
+def retry(study: Path) -> None:
+    """Open what has failed again; the next `run` tries it.
+
+    Parameters
+    ----------
+    study
+        The folder of the study.
+    """
+    folder = StudyFolder(study)
+    runs, ledger_path = folder.runs, folder.path / "ledger.sqlite"
+    if not ledger_path.exists():
+        raise UnweaveError(
+            f"there is nothing to retry: no run of {study} was started here. Start it with: unweave study "
+            f"run {study}"
+        )
+    opened = Ledger(ledger_path).retry()
+    for run_id in runs:
+        (folder.run_path(run_id) / "error.json").unlink(missing_ok=True)
+    print(f"{opened} tasks are open again: unweave study run {study}")
+
+
+def collect_table(
+    study: Path,
+    *others: Path,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+) -> None:
+    """Write the table of all scores, also of runs in other folders of the same study.
+
+    Parameters
+    ----------
+    study
+        The folder of the study.
+    others
+        Folders of other parts of it, such as shards that ran on other machines.
+    output
+        The table. Default: results.parquet in the study's folder.
+    """
+    check_output(output, TABLE)
+    folder = StudyFolder(study)
+    _collect(folder, [StudyFolder(other) for other in others], output or folder.table)
+
+
+def export(
+    study: Path,
+    *,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("results.csv"),
+    what: Literal["scores", "runs"] = "scores",
+) -> None:
+    """Write scores, or one line a run, as CSV or Parquet.
+
+    Parameters
+    ----------
+    study
+        The folder of the study.
+    output
+        A file .csv or .parquet.
+    what
+        scores: one row a score; runs: one row a run, with how it ended.
+    """
+    check_output(output, TABLE)
+    folder = StudyFolder(study)
+    if what == "scores":
+        _collect(folder, [], output)
+    else:
+        write_table(run_table(folder), output)
+        print(f"-> {output}")
+
+
+def _tell_time(
+    study: StudyFolder, units: list[Unit], missing: list[str], device: str, data_root: Path | None
+) -> None:
+    """Train each kind of run for some seconds, measure made-up codes, and say how long all of it takes."""
+    chosen = pick_device(device)
+    found = timed(parts_of(study, units, missing), device, data_root)
+    populations = [each.part.together for each in found if each.measured]
+    sizes = " or ".join(dict.fromkeys(str(len(runs)) for runs in populations))
+    data = " and ".join(dict.fromkeys(runs[0].data for runs in populations))
+    print(f"training, measured for {SECONDS:.0f} seconds on {chosen}, {sizes} runs together, with {data}:")
+    print("\n".join(training_table(found)))
+    if missing:
+        print("data that is not here is counted like data of as many channels that is")
+    runs = [run for run in study.spec.runs if run.data not in missing]
+    left = [run for run in runs if not (study.run_path(run.id) / "scores.json").exists()]
+    names = dict.fromkeys(run.data for run in left)
+    opened = {name: open_named(name, study.spec.reference(name), data_root) for name in names}
+    truths = {name: data for name, data in opened.items() if isinstance(data, GroundTruth)}
+    left = [run for run in left if run.data in truths]
+    if left:
+        evaluation = evaluation_time(study.spec, left, truths, chosen)
+        training = sum(each.seconds for each in found)
+        print("\n".join(evaluation_lines(evaluation, training, cores(), len(left), bool(missing))))
+
+
+def _describe(spec: StudySpec, units: list[Unit]) -> None:
+    runs = sum(len(unit.runs) for unit in units)
+    data = sorted({run.data for run in spec.runs})
+    methods = list(dict.fromkeys(run.method.name for run in spec.runs))
+    settings = len({(run.data, run.method) for run in spec.runs})
+    say(
+        f"{spec.name}: {runs:,} runs in {len(units):,} populations; data {', '.join(data)}; "
+        f"{len(methods)} methods in {settings} settings"
+    )
+    say(f"measured: {', '.join(spec.metrics)}; {' and '.join(spec.representations)} codes")
+
+
+def _tell_failures(folder: StudyFolder) -> int:
+    """Print the first failed tasks and what to do about them; return how many failed."""
+    failures = failures_of(folder)
+    for failure in failures[:10]:
+        print(f"failed: {failure.task.kind} {failure.task.id}: {failure.error}", file=sys.stderr)
+    for run_id in folder.runs if failures and is_verbose() else ():
+        if (note := folder.run_path(run_id) / "error.json").exists():
+            detail(f"{run_id}: {json.loads(note.read_text())['trace']}")
+    if failures:
+        more = f" (the first 10 of {len(failures)})" if len(failures) > 10 else ""
+        print(f"{len(failures)} tasks failed{more}; unweave study retry {folder.path}", file=sys.stderr)
+    return len(failures)
+
+
+def _collect(folder: StudyFolder, others: list[StudyFolder], output: Path) -> int:
+    """Write the table of all scores; return how many there are."""
+    frame, notes = collect(folder, others)
+    write_table(frame, output)
+    for note in notes[:10]:
+        print(note, file=sys.stderr)
+    print(f"{len(frame):,} scores of {frame['run'].nunique():,} runs\n-> {output}")
+    return len(frame)

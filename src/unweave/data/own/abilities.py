@@ -1,0 +1,130 @@
+"""What can be done with a data set, said before hours are spent on it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from unweave.data.collection import Collection, Continuous, obstacle_to_grid
+from unweave.data.grid import Factor, GroundTruth
+from unweave.data.own.sizing import MULTIPLE, SMALLEST, suits_networks
+
+TRAINING = "training"
+GRID = "full grid of factors"
+CODES = "metrics from codes and factors (MIG, DCI, SAP, ...)"
+INTERVENTIONS = "metrics that hold a factor fixed (BetaVAE, FactorVAE, IRS)"
+GROUPS = "groups of images that share a factor (GVAE, ML-VAE)"
+SUPERVISION = "pairs, sequences and labels (Ada-GVAE, S2-VAE, M2, ...)"
+
+# Below this many rows, scores such as MIG depend much on which rows they were.
+ROUGH = 1000
+LEAST = 3  # rows of an evaluation
+
+
+class Ability(NamedTuple):
+    """Whether something can be done with a data set, and why."""
+
+    what: str
+    possible: bool
+    why: str
+
+
+def abilities(data: GroundTruth | Collection) -> list[Ability]:
+    """What can be done with a data set, each with its reason, a plain sentence with numbers."""
+    return _of_ground_truth(data) if isinstance(data, GroundTruth) else _of_collection(data)
+
+
+def _of_ground_truth(data: GroundTruth) -> list[Ability]:
+    constant = [factor.name for factor in data.factors if factor.size == 1]
+    varying = len(data.factors) - len(constant)
+    looks = "each look at one draws its image" if data.stochastic else "each has one image"
+    note = f" {_join(constant)} never varies and is not measured." if constant else ""
+    held = f"{varying} of {len(data.factors)} factors can be held fixed while the others change"
+    sizes = " x ".join(str(size) for size in data.sizes)
+    return [
+        _training(data, f"{len(data):,} combinations of factors are drawn alike; {looks}."),
+        Ability(GRID, True, f"Each of {sizes} combinations has an image."),
+        Ability(CODES, varying > 0, f"{varying} of {len(data.factors)} factors vary, all known.{note}"),
+        Ability(INTERVENTIONS, varying > 1, f"{held}; two or more are needed."),
+        Ability(GROUPS, varying > 0, f"{held}."),
+        Ability(SUPERVISION, varying > 0, f"{varying} of {len(data.factors)} factors vary, all known."),
+    ]
+
+
+def _of_collection(data: Collection) -> list[Ability]:
+    obstacle = obstacle_to_grid(data)
+    whole = obstacle or "every combination has an image; as_ground_truth makes a ground truth of it"
+    held = [factor.name for factor in data.factors if _varies(factor) and data.can_share(factor.name)]
+    groups = f"Images can be drawn that share {_join(held)}."
+    if not held:
+        groups = "There is no factor of which enough rows share a value."
+    return [
+        _training(data, f"{len(data):,} images."),
+        Ability(GRID, not obstacle, f"{whole[0].upper()}{whole[1:]}."),
+        _codes(data, held),
+        _interventions(data, held),
+        *(_holding(data, factor, factor.name in held) for factor in data.factors),
+        Ability(GROUPS, bool(held), groups),
+        Ability(SUPERVISION, False, "They are drawn from a full grid of factors only."),
+    ]
+
+
+def _training(data: GroundTruth | Collection, why: str) -> Ability:
+    """Whether the convolutional networks take the images; the mlp takes any."""
+    height, width = data.shape[1:]
+    if suits_networks((height, width)):
+        return Ability(TRAINING, True, why)
+    return Ability(
+        TRAINING,
+        False,
+        f"{why} The convolutional networks take heights and widths of {SMALLEST} or more in multiples of "
+        f'{MULTIPLE}, not {height} x {width}. Open the data with size="auto", or train an mlp.',
+    )
+
+
+def _codes(data: Collection, held: list[str]) -> Ability:
+    if not data.factors:
+        return Ability(CODES, False, "There are no factors.")
+    counted = [j for j, factor in enumerate(data.factors) if isinstance(factor, Factor) and _varies(factor)]
+    rows = int(np.count_nonzero(~np.isnan(data.values[:, counted]).any(axis=1)))
+    why = f"{rows:,} of {len(data):,} rows know every factor that is measured."
+    if rows < len(data):
+        why += " The others are left out."
+    if rows < ROUGH:
+        why += f" Scores from fewer than {ROUGH:,} rows are rough."
+    if constant := [factor.name for factor in data.factors if not _varies(factor)]:
+        why += f" {_join(constant)} never varies and is not measured."
+    if continuous := [factor.name for factor in data.factors if isinstance(factor, Continuous)]:
+        why += (
+            f" These scores count values, so {_join(continuous)} is not measured: bin it first (see binned)."
+        )
+    if rare := [data.factors[j].name for j in counted if data.factors[j].name not in held]:
+        why += f" {_join(rare)} is not measured, because most of its values occur once."
+    return Ability(CODES, rows >= LEAST and len(rare) < len(counted), why)
+
+
+def _interventions(data: Collection, held: list[str]) -> Ability:
+    counted = [factor.name for factor in data.factors if isinstance(factor, Factor) and factor.name in held]
+    why = f"{len(counted)} of {len(data.factors)} factors can be held fixed; two or more are needed."
+    return Ability(INTERVENTIONS, len(counted) > 1, why)
+
+
+def _holding(data: Collection, factor: Factor | Continuous, possible: bool) -> Ability:
+    what = f"holding {factor.name} fixed"
+    if not _varies(factor):
+        return Ability(what, False, "It has one value only, so it tells nothing.")
+    known = np.count_nonzero(~np.isnan(data.values[:, data.position(factor.name)]))
+    why = f"{len(data.matching(factor.name)):,} of {known:,} known rows share their value with another row."
+    if possible:
+        return Ability(what, True, why)
+    cure = "bin it first (see binned)" if isinstance(factor, Continuous) else "merge rare values"
+    return Ability(what, False, f"{why} At least half must: {cure}.")
+
+
+def _varies(factor: Factor | Continuous) -> bool:
+    return factor.low < factor.high if isinstance(factor, Continuous) else factor.size > 1
+
+
+def _join(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

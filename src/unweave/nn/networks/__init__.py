@@ -1,0 +1,8 @@
+"""Networks of the literature, for a population of runs."""
+
+from typing import TYPE_CHECKING
+
+from unweave.lazy import lazy_names
+
+if not TYPE_CHECKING:
+    __getattr__ = lazy_names(__name__)

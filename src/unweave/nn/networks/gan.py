@@ -1,0 +1,201 @@
+"""The networks of InfoGAN-CR [1]: a generator, a discriminator that also reads codes, and a judge of pairs.
+
+They are those of the authors' code for 64 x 64 images, for any size that can be halved four times.
+
+[1] Lin, Thekumparampil, Fanti, Oh: InfoGAN-CR and ModelCentrality: self-supervised model training and
+selection for disentangling GANs, ICML 2020.
+[2] Ioffe, Szegedy: Batch normalization, ICML 2015.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from unweave.errors import UnweaveError
+from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.layers import Conv2d, ConvTranspose2d, Layer, Linear, at_least_float32
+from unweave.nn.layers.batch_norm import BatchNorm
+from unweave.nn.layers.spectral import normalised_layers, through_with
+from unweave.streams import Stream
+
+HALVINGS = 4
+DOWN = (32, 32, 64, 64)  # channels of the convolutions that see images
+UP = (64, 64, 32, 32)  # channels of the generator's images, from the smallest
+WIDTH = 128  # of dense layers
+DEVIATION = 0.02  # of weights before the first step
+REFERENCES = 128  # codes whose statistics stand for those of a batch
+
+
+class Generator(nn.Module):
+    """Codes and noise (P, B, inputs), from -1 to 1 -> logits of images (P, B, C, H, W), in float32."""
+
+    reference: Tensor
+
+    def __init__(self, streams: Sequence[Stream], shape: tuple[int, int, int], inputs: int) -> None:
+        super().__init__()
+        channels, height, width = _checked(shape)
+        self.first_image = (height // 2**HALVINGS, width // 2**HALVINGS, UP[0])
+        size = self.first_image[0] * self.first_image[1] * UP[0]
+        self.dense = nn.ModuleList(
+            [
+                Linear(streams, "generator.dense1", inputs, WIDTH, "relu"),
+                Linear(streams, "generator.dense2", WIDTH, size, "relu"),
+            ]
+        )
+        self.dense_norms = nn.ModuleList([BatchNorm(len(streams), features) for features in (WIDTH, size)])
+        self.convolutions, self.norms = nn.ModuleList(), nn.ModuleList()
+        for number, (before, after) in enumerate(pairwise(UP), 1):
+            name = f"generator.deconv{number}"
+            self.convolutions.append(ConvTranspose2d(streams, name, before, after, activation="leaky_relu"))
+            self.norms.append(BatchNorm(len(streams), after))
+        self.logits = ConvTranspose2d(streams, "generator.logits", UP[-1], channels)
+        _start_small(self, streams, "generator")
+        draws = Stream.of(0).child("reference codes").uniform(REFERENCES, inputs)
+        self.register_buffer("reference", torch.from_numpy(2 * draws - 1).float(), persistent=False)
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Logits; features are normalised over the batch."""
+        return self._logits(z, None)
+
+    def each_alone(self, z: Tensor) -> Tensor:
+        """Logits of each z whatever its company: features are normalised over fixed draws of codes and noise.
+
+        Differs from [2], which keeps a moving mean of the statistics of training, and so has a state beside
+        its parameters.
+        """
+        return self._logits(z, self.reference.to(z.dtype).expand(len(z), -1, -1))
+
+    def _logits(self, x: Tensor, over: Tensor | None) -> Tensor:
+        """Of x, normalised over itself or over another batch that goes the same way."""
+        for layer, norm in zip(self.dense, self.dense_norms, strict=True):
+            x, over = _normalised(layer, norm, x, over)
+        x, over = self._as_images(x), None if over is None else self._as_images(over)
+        for layer, norm in zip(self.convolutions, self.norms, strict=True):
+            x, over = _normalised(layer, norm, x, over)
+        return at_least_float32(self.logits(x))
+
+    def _as_images(self, features: Tensor) -> Tensor:
+        pixels: Tensor = features.unflatten(2, self.first_image)
+        return pixels.permute(0, 1, 4, 2, 3)
+
+
+class Features(nn.Module):
+    """Images (P, B, C, H, W) -> features (P, B, 128), by layers whose weights are given normalised."""
+
+    def __init__(self, streams: Sequence[Stream], network: str, shape: tuple[int, int, int]) -> None:
+        super().__init__()
+        channels, height, width = _checked(shape)
+        self.convolutions = nn.ModuleList()
+        for number, outputs in enumerate(DOWN, 1):
+            name = f"{network}.conv{number}"
+            self.convolutions.append(Conv2d(streams, name, channels, outputs, activation="leaky_relu"))
+            channels, height, width = outputs, height // 2, width // 2
+        inputs = channels * height * width
+        self.dense = nn.ModuleList([Linear(streams, f"{network}.dense", inputs, WIDTH, "leaky_relu")])
+
+    def forward(self, x: Tensor, weights: Mapping[nn.Module, Tensor]) -> Tensor:
+        """Of bytes, or of numbers from 0 to 1, with these weights of the layers."""
+        small = through_with(weights, self.convolutions, x).permute(0, 1, 3, 4, 2).flatten(2)
+        return through_with(weights, self.dense, small)
+
+    @property
+    def stacks(self) -> tuple[nn.ModuleList, nn.ModuleList]:
+        """All its layers."""
+        return self.convolutions, self.dense
+
+
+class ReadingDiscriminator(nn.Module):
+    """Images -> D, the logits (P, B) that they are real; and Q, the codes (P, B, D) that they were made from.
+
+    D and Q share all but their last layers. All weights are spectrally normalised. Q is N(mean, I), or, with
+    `variance`, has a variance for each image and code.
+    """
+
+    def __init__(
+        self, streams: Sequence[Stream], shape: tuple[int, int, int], latents: int, variance: bool = False
+    ) -> None:
+        super().__init__()
+        self.latents, self.variance = latents, variance
+        self.features = Features(streams, "discriminator", shape)
+        self.verdict = nn.ModuleList([Linear(streams, "discriminator.verdict", WIDTH, 1)])
+        outputs = 2 * latents if variance else latents
+        self.guess = nn.ModuleList(
+            [
+                Linear(streams, "discriminator.guess1", WIDTH, WIDTH, "leaky_relu"),
+                Linear(streams, "discriminator.guess2", WIDTH, outputs),
+            ]
+        )
+        _start_small(self, streams, "discriminator")
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Gaussian]:
+        """D and Q."""
+        weights = normalised_layers(*self.features.stacks, self.verdict, self.guess)
+        features = self.features(x, weights)
+        verdict = at_least_float32(through_with(weights, self.verdict, features)).squeeze(-1)
+        return verdict, self._read(features, weights)
+
+    def read(self, x: Tensor) -> Gaussian:
+        """Q alone."""
+        weights = normalised_layers(*self.features.stacks, self.guess)
+        return self._read(self.features(x, weights), weights)
+
+    def _read(self, features: Tensor, weights: Mapping[nn.Module, Tensor]) -> Gaussian:
+        found = at_least_float32(through_with(weights, self.guess, features))
+        if not self.variance:
+            return Gaussian(found, torch.zeros_like(found))
+        mean, log_var = found.chunk(2, dim=-1)
+        return Gaussian(mean, log_var)
+
+
+class PairJudge(nn.Module):
+    """Two images (P, B, C, H, W) each -> logits (P, B, D) of which code they share.
+
+    It sees the two as one image with twice the channels. Its last layer is not normalised.
+    """
+
+    def __init__(self, streams: Sequence[Stream], shape: tuple[int, int, int], latents: int) -> None:
+        super().__init__()
+        self.features = Features(streams, "pairs", (2 * shape[0], *shape[1:]))
+        self.logits = Linear(streams, "pairs.logits", WIDTH, latents)
+        _start_small(self, streams, "pairs")
+
+    def forward(self, first: Tensor, second: Tensor) -> Tensor:
+        """Logits."""
+        features = self.features(torch.cat([first, second], dim=2), normalised_layers(*self.features.stacks))
+        return at_least_float32(self.logits(features))
+
+
+def _normalised(
+    layer: nn.Module, norm: nn.Module, x: Tensor, over: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    if over is None:
+        return norm(layer(x)), None
+    x, over = layer(x), layer(over)
+    return norm(x, over), norm(over)
+
+
+def _start_small(network: nn.Module, streams: Sequence[Stream], name: str) -> None:
+    """Let all weights begin normal with the authors' deviation, whatever they began with."""
+    for place, part in network.named_modules():
+        if isinstance(part, Layer):
+            rows, *others = part.weight.shape[1:]
+            drawn = [
+                stream.child("small weights", name, place).normal(rows, math.prod(others))
+                for stream in streams
+            ]
+            part.weight.data = torch.from_numpy(DEVIATION * np.stack(drawn)).float().view_as(part.weight)
+
+
+def _checked(shape: tuple[int, int, int]) -> tuple[int, int, int]:
+    if any(size < 2**HALVINGS or size % 2**HALVINGS for size in shape[1:]):
+        raise UnweaveError(
+            f"Images for a GAN must have height and width in multiples of {2**HALVINGS}; got {shape[1]} x "
+            f"{shape[2]}. Resize them."
+        )
+    return shape

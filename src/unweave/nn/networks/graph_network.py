@@ -1,0 +1,155 @@
+"""Networks for a graph of variables: q(y, z|x) and p(x, y, z), each variable given its parents.
+
+The image goes through the usual convolutions once. Each variable of q has a small dense network of its own,
+which sees the features of the image, if that is a parent, and the values of its other parents; so has each
+variable of p that has parents. Labels without parents are uniform, Gaussians without parents standard normal.
+The usual decoder sees the parents of the image side by side.
+
+Values are (P, B, width) by name: labels as indicators of their K values, Gaussians as they are. The code of
+an image has one dimension for each label, first, and then those of the Gaussians.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from unweave.errors import UnweaveError
+from unweave.nn.distributions.categorical import Categorical, from_code
+from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.distributions.likelihood import Likelihood, reconstruction_loss
+from unweave.nn.layers import Linear, as_numbers, at_least_float32, through
+from unweave.nn.networks.graph import IMAGE, LABELS, Graph, Node
+from unweave.nn.networks.vae import Decoder, Encoder
+from unweave.streams import Stream
+
+HIDDEN = 256  # features of the dense network of a variable
+
+Values: TypeAlias = Mapping[str, Tensor]
+
+
+class Features(nn.Module):
+    """Images (P, B, C, H, W) -> features (P, B, width): the usual encoder without its last layer."""
+
+    def __init__(self, streams: Sequence[Stream], shape: tuple[int, int, int], architecture: str) -> None:
+        super().__init__()
+        encoder = Encoder(streams, shape, 1, architecture)
+        self.convolutions, self.dense = encoder.convolutions, encoder.dense
+        self.width = encoder.heads.weight.shape[1]
+
+    def forward(self, images: Tensor) -> Tensor:
+        """What the dense layers before the code say."""
+        flat = through(self.convolutions, images).permute(0, 1, 3, 4, 2).flatten(2)
+        features: Tensor = self.dense(flat)
+        return features
+
+
+class GraphNetwork(nn.Module):
+    """q and p of a graph, for labels of these sizes and a code of `latents` dimensions."""
+
+    def __init__(
+        self,
+        streams: Sequence[Stream],
+        shape: tuple[int, int, int],
+        latents: int,
+        architecture: str,
+        graph: Graph,
+        sizes: Sequence[int],
+    ) -> None:
+        super().__init__()
+        self.graph = graph.of_labels(len(sizes))
+        self.widths = _widths(self.graph, latents, sizes)
+        self.sizes = tuple(sizes)
+        self.features = Features(streams, shape, architecture)
+        inputs = self.widths | {IMAGE: self.features.width}
+        self.inference = self._networks(streams, "inference", self.graph.inference, inputs)
+        self.generation = self._networks(streams, "generation", self.graph.generation[:-1], inputs)
+        seen = sum(self.widths[name] for name in self.graph.generation[-1].parents)
+        self.decoder = Decoder(streams, shape, seen, architecture)
+
+    def infer(self, node: Node, features: Tensor, values: Values) -> Gaussian | Categorical:
+        """q of a variable, given features of the image and values of its parents."""
+        return self._distribution(self.inference, node, {**values, IMAGE: features}, features)
+
+    def generate(self, node: Node, values: Values) -> Gaussian | Categorical:
+        """p of a variable, given values of its parents."""
+        return self._distribution(self.generation, node, values, values[node.name])
+
+    def log_likelihood(self, values: Values, images: Tensor, likelihood: Likelihood) -> Tensor:
+        """(P, S, B): log p(x|...) of images (P, B, ...) for S values each, (P, S x B, width)."""
+        logits: Tensor = self.decoder(self._seen(values)).unflatten(1, (-1, images.shape[1]))
+        targets = as_numbers(images).unsqueeze(1)
+        return -reconstruction_loss(logits.unsqueeze(3), targets.unsqueeze(3), likelihood)
+
+    def encode(self, images: Tensor) -> Gaussian:
+        """The code of images: each variable's q, given the means of those before it."""
+        features = self.features(images)
+        values: dict[str, Tensor] = {}
+        codes: dict[str, Gaussian] = {}
+        for node in self.graph.inference:
+            q = self.infer(node, features, values)
+            if isinstance(q, Categorical):
+                values[node.name], codes[node.name] = q.log_probabilities.exp(), q.as_code()
+            else:
+                values[node.name], codes[node.name] = q.mean, q
+        ordered = [codes[name] for name in self.widths]
+        return Gaussian(
+            torch.cat([code.mean for code in ordered], -1), torch.cat([code.log_var for code in ordered], -1)
+        )
+
+    def decode(self, codes: Tensor) -> Tensor:
+        """Logits of images; a number between two values of a label shows a part of each."""
+        widths = [1 if name.startswith(LABELS) else width for name, width in self.widths.items()]
+        parts = codes.split(widths, dim=-1)
+        values = {
+            name: from_code(part, width) if name.startswith(LABELS) else part
+            for (name, width), part in zip(self.widths.items(), parts, strict=True)
+        }
+        logits: Tensor = self.decoder(self._seen(values))
+        return logits
+
+    def _seen(self, values: Values) -> Tensor:
+        return torch.cat([values[name] for name in self.graph.generation[-1].parents], dim=-1)
+
+    def _networks(
+        self, streams: Sequence[Stream], which: str, nodes: Sequence[Node], inputs: Mapping[str, int]
+    ) -> nn.ModuleDict:
+        made = nn.ModuleDict()
+        for node in nodes:
+            if not node.parents:
+                continue
+            width = self.widths[node.name] * (1 if node.is_label else 2)
+            given, name = sum(inputs[parent] for parent in node.parents), f"{which}.{node.name}"
+            hidden = Linear(streams, f"{name}.dense1", given, HIDDEN, "relu")
+            made[node.name] = nn.Sequential(hidden, Linear(streams, f"{name}.dense2", HIDDEN, width))
+        return made
+
+    def _distribution(
+        self, networks: nn.ModuleDict, node: Node, values: Values, like: Tensor
+    ) -> Gaussian | Categorical:
+        width = self.widths[node.name]
+        if not node.parents:
+            nothing = at_least_float32(like.new_zeros(*like.shape[:-1], width))
+            return Categorical(nothing - math.log(width)) if node.is_label else Gaussian(nothing, nothing)
+        said = at_least_float32(
+            networks[node.name](torch.cat([values[parent] for parent in node.parents], dim=-1))
+        )
+        return Categorical(said.log_softmax(-1)) if node.is_label else Gaussian(*said.chunk(2, dim=-1))
+
+
+def _widths(graph: Graph, latents: int, sizes: Sequence[int]) -> dict[str, int]:
+    """How many numbers each variable has, in the order of the code; Gaussians share what labels leave."""
+    left, count = latents - len(sizes), len(graph.gaussian)
+    if left < count:
+        raise UnweaveError(
+            f"a code of {len(sizes)} labels and {count} Gaussian variables needs at least "
+            f"{len(sizes) + count} latents; got {latents}."
+        )
+    labels = {f"{LABELS}{number}": size for number, size in enumerate(sizes, 1)}
+    return labels | {
+        name: left // count + (number < left % count) for number, name in enumerate(graph.gaussian)
+    }

@@ -1,0 +1,98 @@
+"""Codes of two parts: what the images of a class or scene have in common comes first, what differs follows.
+
+Each part has an encoder of its own; the decoder sees both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from unweave.errors import UnweaveError
+from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.layers import Linear
+from unweave.nn.networks.vae import Decoder, Encoder
+from unweave.streams import Stream
+
+# How many dimensions the first part has.
+Part: TypeAlias = int | Literal["half"]
+
+FEATURES = 128  # of an image, twice: the discriminator takes all that an encoder of that many latents gives
+
+
+def part_size(part: Part, latents: int) -> int:
+    """Dimensions of the first part."""
+    return latents // 2 if part == "half" else part
+
+
+def beside(first: Gaussian, second: Gaussian) -> Gaussian:
+    """The two parts (..., B, D1) and (..., B, D2) as one posterior (..., B, D1 + D2)."""
+    return Gaussian(
+        torch.cat([first.mean, second.mean], dim=-1), torch.cat([first.log_var, second.log_var], dim=-1)
+    )
+
+
+class TwoPartAutoencoder(nn.Module):
+    """An encoder for each part of the code, and a decoder of both; `first` is the size of the first part."""
+
+    def __init__(
+        self,
+        streams: Sequence[Stream],
+        shape: tuple[int, int, int],
+        latents: int,
+        first: int,
+        architecture: str = "released",
+    ) -> None:
+        super().__init__()
+        if not 0 < first < latents:
+            raise UnweaveError(
+                f"a code of two parts needs at least one dimension for each: of {latents} latents the first "
+                f"part would get {first}. Take more latents, or another size of the first part."
+            )
+        # Layers are known by their names, which the two encoders share: each gets streams of its own.
+        one, other = ([stream.child(f"{name} part") for stream in streams] for name in ("first", "second"))
+        self.first = Encoder(one, shape, first, architecture)
+        self.second = Encoder(other, shape, latents - first, architecture)
+        self.decoder = Decoder(streams, shape, latents, architecture)
+
+    def encode(self, images: Tensor) -> tuple[Gaussian, Gaussian]:
+        """Both parts, (P, B, D1) and (P, B, D2), of images (P, B, c, h, w)."""
+        return self.first(images), self.second(images)
+
+
+class LabelledDiscriminator(nn.Module):
+    """Images (P, B, c, h, w) and their labels (P, B, k) -> logits (P, B) that the images are real.
+
+    `sizes` are the numbers of values of the k labels.
+    """
+
+    def __init__(
+        self,
+        streams: Sequence[Stream],
+        shape: tuple[int, int, int],
+        sizes: Sequence[int],
+        architecture: str = "released",
+    ) -> None:
+        super().__init__()
+        self.sizes = tuple(sizes)
+        own = [stream.child("discriminator") for stream in streams]
+        self.features = Encoder(own, shape, FEATURES, architecture)
+        inputs = 2 * FEATURES + sum(self.sizes)
+        self.dense = Linear(own, "discriminator.dense", inputs, 2 * FEATURES, "leaky_relu")
+        self.logit = Linear(own, "discriminator.logit", 2 * FEATURES, 1)
+
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+        """Logits (P, B)."""
+        seen = self.features(images)
+        told = [_one_hot(labels[..., j], size) for j, size in enumerate(self.sizes)]
+        both = torch.cat([seen.mean, seen.log_var, *told], dim=-1)
+        logits: Tensor = self.logit(self.dense(both))
+        return logits.squeeze(-1).to(seen.mean.dtype)
+
+
+def _one_hot(labels: Tensor, size: int) -> Tensor:
+    """(..., size): 1 where the label is, else 0."""
+    return (labels.unsqueeze(-1) == torch.arange(size, device=labels.device)).float()

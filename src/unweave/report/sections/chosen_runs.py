@@ -1,0 +1,73 @@
+"""Does agreement between runs choose a good one? On the page where runs have UDR or ModelCentrality.
+
+[1] Duan et al.: Unsupervised model selection for variational disentangled representation learning, ICLR 2020.
+[2] Lin et al.: InfoGAN-CR and ModelCentrality: self-supervised model training and selection for disentangling
+GANs, ICML 2020.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pandas as pd
+
+from unweave.report import tables
+from unweave.report.chosen import choice_table
+from unweave.report.figures import metrics
+from unweave.report.figures.chosen import beaten_shares
+from unweave.report.names import CHOOSERS, DATA, counted, data_sets, label, listed, measured, score_label
+from unweave.report.sections.section import DRAWN, INTERVALS, Drawing, Material, Section, Sheet
+
+
+def choice_by_agreement(material: Material) -> Section | str:
+    """How often a run that UDR [1] or ModelCentrality [2] chooses beats a random one."""
+    runs, scores = material.runs, material.scores
+    choosers = measured(runs, CHOOSERS)
+    table = choice_table(runs, choosers, scores)
+    if table.empty:
+        return "it needs UDR or ModelCentrality, and a metric, of two runs or more of a data set"
+    correlations = tables.correlation_table(runs, choosers, scores)
+    drawings = [
+        Drawing(
+            f"chosen_{data}",
+            f"{label(data, DATA)}: the share of the other runs that the chosen one beats, by each metric, "
+            "with its interval: one choice among all runs, then means over choices. Dashed: a random choice.",
+            partial(beaten_shares, table[table["data"] == data]),
+        )
+        for data in data_sets(table)
+    ]
+    one = data_sets(table)[0]
+    here = runs[(runs["data"] == one) & runs[choosers].notna().any(axis=1)]
+    title = f"UDR and ModelCentrality against metrics on {label(one, DATA)}. {DRAWN}"
+    drawings.append(Drawing("chosen_pairs", title, partial(metrics.scores_against, here, choosers, scores)))
+    caption = (
+        "How often the chosen run beats a random one: means over choices. Intervals: 95%, bootstrap over "
+        "choices; a single choice has none."
+    )
+    return Section(
+        "chosen",
+        "Does agreement between runs choose a good one?",
+        finding(table),
+        tuple(drawings),
+        (
+            Sheet("chosen", caption, table),
+            Sheet("chosen_correlations", f"Spearman's correlation. {INTERVALS}", correlations),
+        ),
+    )
+
+
+def finding(table: pd.DataFrame) -> str:
+    """What the table says, in one sentence."""
+    parts = []
+    for chooser in dict.fromkeys(table["chooser"]):
+        here = table[table["chooser"] == chooser]
+        beats = here.groupby("among", sort=False)["beats"].mean()
+        words = [f"{share:.2f} among {among}" for among, share in beats.items()]
+        above = (here["low"] > 0.5).sum()
+        intervals = here["low"].notna().sum()
+        sure = f" ({above} of {counted(intervals, 'interval')} above 0.5)" if intervals else ""
+        parts.append(f"{score_label(chooser)} {listed(words)}{sure}")
+    return (
+        "The share of other runs that the chosen one beats, where a random choice reaches 0.5, is on the "
+        f"mean over metrics: {'; '.join(parts)}."
+    )

@@ -1,0 +1,280 @@
+"""A trained run: its networks as functions of plain arrays, its log, its pictures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unweave.data.grid import Images
+from unweave.data.opening import check_recorded, reopen
+from unweave.display.pictures import to_bytes
+from unweave.errors import UnweaveError
+from unweave.methods.method import Blueprint
+from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.distributions.likelihood import reconstruction_loss
+from unweave.runs.figures import loss_figure, sheet_figure
+from unweave.runs.spec import RunSpec
+from unweave.runs.store import RunFolder
+from unweave.runs.summary import summary_html
+from unweave.runs.views import (
+    CONTENTS,
+    ROWS,
+    SHOWN,
+    example_images,
+    reconstructions,
+    swap_title,
+    swaps,
+    title,
+    traversal_title,
+    traversals,
+)
+from unweave.streams import Stream
+from unweave.training.batches import Data
+from unweave.training.trainer import pick_device
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+# What comes in as NumPy goes out as NumPy, what comes in as torch goes out as torch.
+Array = TypeVar("Array", NDArray[Any], Tensor)
+
+# Images at a time: on a CPU what a layer gives should stay in the cache, on a GPU calls should be few.
+CHUNK = {"cpu": 128, "cuda": 4096}
+SAMPLES = 8  # images that a notebook shows of a run without pictures
+
+
+class Run:
+    """A finished run, read from its folder.
+
+    Images are (n, c, h, w), uint8 or numbers in [0, 1]; codes are (n, d). All functions take and give NumPy
+    arrays or torch tensors, whichever comes in.
+
+    `data` is what it was trained on, or the path where that lies now. Without it, the data set is opened
+    by its name, or where it lay, when asked for.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        device: str | torch.device = "cpu",
+        data: Data | str | Path | None = None,
+        data_root: str | Path | None = None,
+    ) -> None:
+        self.folder, self.spec, self._data, self._data_root = folder, folder.spec, data, data_root
+        self.device = pick_device(str(device))
+        self._chunk = CHUNK.get(self.device.type, 1024)
+        weights = folder.weights()
+        self.shape: tuple[int, int, int] = tuple(folder.origin["image_shape"])
+        # Initial weights, which are replaced at once, of networks for a population of one.
+        plan = Blueprint(
+            [Stream.of(0)],
+            self.shape,
+            self.spec.latents,
+            self.spec.architecture,
+            tuple(folder.origin.get("label_sizes", ())),
+        )
+        self.networks = self.spec.method.networks(plan)
+        for name, module in self.networks.items():
+            own = {
+                k.removeprefix(f"{name}."): v[None] for k, v in weights.items() if k.startswith(f"{name}.")
+            }
+            _load_weights(module, own, folder.path)
+            module.to(self.device).requires_grad_(False)
+
+    def __repr__(self) -> str:
+        spec = self.spec
+        return (
+            f"Run({str(self.path)!r}, {spec.method}, data={spec.data!r}, seed={spec.seed}, "
+            f"{self.result['outcome']})"
+        )
+
+    def _repr_html_(self) -> str:
+        shows_samples = self.spec.method.stochastic and self.result["outcome"] == "finished"
+        samples = to_bytes(self.sample(SAMPLES)) if shows_samples else None
+        return summary_html(self.folder, self.result, samples)
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+        return self.folder.path
+
+    @cached_property
+    def log(self) -> pd.DataFrame:
+        """The losses: one row every so many steps, means over the steps since the row before."""
+        import pandas as pd
+
+        return pd.DataFrame(self.folder.log())
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """How it ended: outcome (finished, or diverged: its codes are then NaN), steps, last losses."""
+        return self.folder.result or {"outcome": "unfinished"}
+
+    @cached_property
+    def data(self) -> Data:
+        """The data set it was trained on."""
+        if self._data is None or isinstance(self._data, str | Path):
+            return reopen(self.spec.data, self.folder.origin, self._data_root, self._data)
+        return self._data
+
+    def posterior(self, images: Array) -> Gaussian:
+        """q(z|x) of each image; mean and log_var are (n, d) tensors."""
+        method, given = self.spec.method, self._images(images)
+        parts = [method.encode(self.networks, part[None]) for part in given.split(self._chunk)]
+        return Gaussian(
+            torch.cat([part.mean[0] for part in parts]), torch.cat([part.log_var[0] for part in parts])
+        )
+
+    def encode(self, images: Array) -> Array:
+        """The mean codes of images, (n, d)."""
+        return _like(images, self.posterior(images).mean)
+
+    def logits(self, codes: Array) -> Array:
+        """What the decoder gives for codes, (n, c, h, w); its sigmoid is the mean image."""
+        return _like(codes, self._logits(codes))
+
+    def decode(self, codes: Array) -> Array:
+        """The mean images of codes, (n, c, h, w) in [0, 1]."""
+        return _like(codes, torch.sigmoid(self._logits(codes)))
+
+    def reconstruct(self, images: Array) -> Array:
+        """What is left of images after encoding and decoding, (n, c, h, w) in [0, 1]."""
+        return self.decode(self.encode(images))
+
+    def losses(self, images: Array, codes: Array) -> Array:
+        """How badly codes explain images, -log p(x|z), (n,)."""
+        targets, logits = self._images(images), self._logits(codes)
+        parts = zip(logits.split(self._chunk), targets.split(self._chunk), strict=True)
+        each = [reconstruction_loss(a[:, None], b[:, None], self.spec.likelihood) for a, b in parts]
+        return _like(images, torch.cat(each))
+
+    def sample(self, n: int, seed: int | Stream = 0) -> NDArray[np.float32]:
+        """Images of n codes drawn from the prior."""
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+            raise UnweaveError(f"sample(n) draws n images, a whole number >= 0; got {n!r}.")
+        codes = Stream.of(seed).child("prior").normal(n, self.spec.latents)
+        return self.decode(codes.astype(np.float32))
+
+    def traversals(
+        self,
+        images: NDArray[Any] | Tensor | None = None,
+        *,
+        dimensions: int | Sequence[int] | None = None,
+        columns: int = SHOWN,
+    ) -> Figure:
+        """What each dimension of the code does, as a figure: one row a dimension, the most used first.
+
+        All rows start from the first of `images`; the others only say how much each dimension is used.
+        Default: images of the data set. `dimensions` is how many rows to show, or which dimensions.
+        """
+        rows = traversals(self, self._examples(images), columns, dimensions)
+        return sheet_figure(traversal_title(self), rows)
+
+    def reconstructions(
+        self, images: NDArray[Any] | Tensor | None = None, *, columns: int = SHOWN, rows: int = ROWS
+    ) -> Figure:
+        """Images, by default of the data set, above their reconstructions, as a figure."""
+        return sheet_figure(title(self), reconstructions(self, self._examples(images), columns, rows))
+
+    def swaps(
+        self, images: NDArray[Any] | Tensor | None = None, *, rows: int = CONTENTS, columns: int = SHOWN
+    ) -> Figure:
+        """Content of some images with the style of others, as a figure; for methods that split their code.
+
+        The first `rows` images give the content of each row, the next `columns - 1` the style of each column.
+        """
+        found = swaps(self, self._examples(images), rows, columns)
+        return sheet_figure(swap_title(self), found)
+
+    def plot_losses(self, terms: str | Sequence[str] | None = None) -> Figure:
+        """The logged losses over the steps, as a figure with one panel each; by default all of them."""
+        return loss_figure(self.log, terms, f"{title(self)}, seed {self.spec.seed}")
+
+    def _examples(self, images: NDArray[Any] | Tensor | None) -> Images:
+        """The images to show as uint8; those of the data set if none are given."""
+        if images is None:
+            return example_images(self)
+        checked = to_bytes(self._images(images).cpu().numpy())
+        if not len(checked):
+            raise UnweaveError("there is nothing to show: images has no rows.")
+        return checked
+
+    def _logits(self, codes: Array) -> Tensor:
+        given = _tensor(codes, "codes").to(self.device, torch.float32)
+        if given.ndim != 2 or given.shape[1] != self.spec.latents:
+            raise UnweaveError(f"codes must be (n, {self.spec.latents}); got {tuple(given.shape)}.")
+        method, parts = self.spec.method, given.split(self._chunk)
+        return torch.cat([method.decode(self.networks, part[None])[0] for part in parts])
+
+    def _images(self, images: NDArray[Any] | Tensor) -> Tensor:
+        given = _tensor(images, "images").to(self.device)
+        if given.ndim != 4 or tuple(given.shape[1:]) != self.shape:
+            raise UnweaveError(
+                f"images must be (n, {', '.join(map(str, self.shape))}); got {tuple(given.shape)}."
+            )
+        if given.dtype == torch.uint8:
+            return given.float() / 255
+        scaled = given.float()
+        if scaled.numel() and not (float(scaled.min()) >= 0 and float(scaled.max()) <= 1):
+            raise UnweaveError(
+                f"images must be uint8, or numbers in [0, 1]; these reach from {float(scaled.min()):g} to "
+                f"{float(scaled.max()):g}."
+            )
+        return scaled
+
+
+def load(
+    path: str | Path,
+    device: str | torch.device = "cpu",
+    data_root: str | Path | None = None,
+    data: Data | str | Path | None = None,
+) -> Run:
+    """Open the folder of a finished run.
+
+    Your own data is opened where it lay when the run was trained. If it has moved, `data` is its new path,
+    or the data as an object. `data_root` is the folder of the official files of data sets.
+    """
+    folder = RunFolder(Path(path).expanduser())
+    if data is not None and not isinstance(data, str | Path):
+        check_recorded(data, folder.spec.data, folder.origin)
+    return Run(folder, device, data, data_root)
+
+
+def _tensor(given: NDArray[Any] | Tensor, what: str) -> Tensor:
+    if isinstance(given, Tensor):
+        return given
+    array = np.array(given, order="C")  # a copy: torch takes neither read-only nor reversed arrays
+    if array.dtype.kind not in "biuf":
+        raise UnweaveError(f"{what} must be an array of numbers; got {array.dtype}.")
+    return torch.from_numpy(array)
+
+
+def _like(given: Array, result: Tensor) -> Array:
+    return result if isinstance(given, Tensor) else result.cpu().numpy()
+
+
+def _load_weights(module: torch.nn.Module, weights: dict[str, Tensor], path: Path) -> None:
+    wanted = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+    given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    if wanted != given:
+        odd = min(set(wanted.items()) ^ set(given.items()))[0]
+        raise UnweaveError(
+            f'{path / "weights.safetensors"} does not fit the run\'s networks, first at "{odd}". Delete this '
+            "file and run the same command again."
+        )
+    module.load_state_dict(weights)
+
+
+def folder_name(spec: RunSpec) -> str:
+    """A name that people can read, and that no other run has."""
+    data = re.sub(r"[^\w.-]+", "-", spec.data)
+    return f"{spec.method.name}-{data}-seed{spec.seed}-{spec.id}"

@@ -1,0 +1,8 @@
+"""Engines that do the tasks of a study: processes of this machine, or a Ray cluster."""
+
+from typing import TYPE_CHECKING
+
+from unweave.lazy import lazy_names
+
+if not TYPE_CHECKING:
+    __getattr__ = lazy_names(__name__)

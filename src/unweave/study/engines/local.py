@@ -1,0 +1,215 @@
+"""The local engine: worker processes of this machine, started again when they die."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing.context import ForkServerContext, SpawnContext
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import ModuleType
+
+import torch
+
+from unweave.errors import DiskFullError, UnweaveError
+from unweave.evaluation.evaluate import Effort
+from unweave.evaluation.score_store import all_kept
+from unweave.study.folder import StudyFolder
+from unweave.study.ledger import Kind, Ledger, Task
+from unweave.study.planner import Unit
+from unweave.study.progress import Status, status_of
+from unweave.study.work import TrainAndScore, Work
+from unweave.study.worker import Driver, Worker, stop_on_signals
+from unweave.training.trainer import Stopped, noted_signals, pick_device
+
+POLL = 0.2  # seconds between two looks at the workers
+FULL = 3  # exit status of a worker that found the disk full
+STOPPED = 0  # a worker that was asked to stop has done what was asked
+VAIN = 20  # deaths of workers in a row, without any task done, after which something else is wrong
+
+
+@dataclass(frozen=True)
+class Post:
+    """What one worker process does, with how many threads."""
+
+    kinds: tuple[Kind, ...]
+    work: Work
+    threads: int
+
+
+def posts_for(work: TrainAndScore, workers: int | None = None) -> list[Post]:
+    """How many workers of which kind this machine takes.
+
+    Each GPU has one that trains and encodes, and the cores measure meanwhile; without a GPU all do both.
+    """
+    here = cores()
+    if pick_device(work.device).type == "cuda":
+        first = torch.device(work.device).index if work.device.startswith("cuda:") else None
+        devices = [first] if first is not None else list(range(torch.cuda.device_count()))
+        trains = [Post(("train",), replace(work, device=f"cuda:{i}", hand_over=True), 2) for i in devices]
+        measures = workers if workers is not None else max(1, here - len(trains))
+        places = [f"cuda:{devices[number % len(devices)]}" for number in range(measures)]
+        return trains + [Post(("evaluate",), replace(work, device=d, hand_over=True), 1) for d in places]
+    number = workers if workers is not None else max(1, here // 2)
+    return [Post(("evaluate", "train"), work, max(1, here // number))] * number
+
+
+def open_ledger(study: StudyFolder, units: Sequence[Unit], path: Path | None = None) -> Ledger:
+    """The ledger of some units of a study, with a task for each that has none."""
+    ledger = Ledger(path or study.path / "ledger.sqlite")
+    known, spec, tasks = ledger.states(), study.spec, []
+    effort = Effort(spec.points, seed=spec.seed)
+    for unit in units:
+        trained = {run: (study.run_path(run) / "result.json").exists() for run in unit.runs}
+        tasks.append((Task(unit.id, "train", unit.id), "done" if all(trained.values()) else "ready"))
+        for run in unit.runs:
+            measured = (study.run_path(run) / "scores.json").exists()
+            if measured and run not in known:  # a ledger that is new must look into the file
+                measured = _is_measured(study, run, effort)
+            state = ("done" if measured else "ready") if trained[run] else "waiting"
+            tasks.append((Task(run, "evaluate", unit.id, study.spec.measures), state))
+    ledger.add(tasks)
+    return ledger
+
+
+def _is_measured(study: StudyFolder, run: str, effort: Effort) -> bool:
+    try:
+        return all_kept(study.run_folder(run), study.spec.metrics, study.spec.representations, effort)
+    except UnweaveError:
+        return False  # whoever measures it will say what is wrong
+
+
+def cores() -> int:
+    """The cores that this process may use, which a scheduler may have made fewer than there are."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def run_local(
+    study: StudyFolder,
+    units: Sequence[Unit],
+    posts: Sequence[Post],
+    tell: Callable[[Status], None] | None = None,
+    ledger_path: Path | None = None,
+) -> Status:
+    """Work on units until all are done or failed. Others may work on the same study meanwhile."""
+    with contextlib.closing(open_ledger(study, units, ledger_path)) as ledger:
+        workers = _Workers(study, posts, ledger)
+        try:
+            with noted_signals() as signals:
+                while workers.watch():
+                    if tell:
+                        tell(status_of(study, units, ledger))
+                    time.sleep(POLL)
+                    if signals:
+                        raise Stopped(f"stopped by signal {signals[0]}")
+        finally:
+            workers.stop()
+        status = status_of(study, units, ledger)
+        if tell:
+            tell(status)
+        return status
+
+
+@contextmanager
+def shard_ledger() -> Iterator[Path]:
+    """A place for the ledger of a shard: of this machine only, made anew from the runs each time."""
+    with tempfile.TemporaryDirectory(prefix="unweave-") as folder:
+        yield Path(folder) / "ledger.sqlite"
+
+
+class _Workers:
+    """The worker processes of a driver."""
+
+    def __init__(self, study: StudyFolder, posts: Sequence[Post], ledger: Ledger) -> None:
+        self.study, self.posts, self.ledger = study, posts, ledger
+        self.context = _context()
+        self.processes: dict[int, BaseProcess] = {}
+        self.deaths, self.open_before = 0, ledger.open_tasks()
+
+    def watch(self) -> bool:
+        """Start workers where one is missing; False when nothing is open."""
+        left = self.ledger.open_tasks()
+        if left < self.open_before:
+            self.deaths, self.open_before = 0, left
+        for place, process in list(self.processes.items()):
+            if process.exitcode is None:
+                continue
+            process.join()
+            del self.processes[place]
+            if process.exitcode == FULL:
+                raise DiskFullError(
+                    f"the disk of {self.study.path} is full. Make room and run the same command again: all "
+                    "that is done is kept."
+                )
+            self.deaths += process.exitcode != 0
+            if self.deaths > VAIN:
+                raise UnweaveError(
+                    f"workers ended {self.deaths} times in a row with status {process.exitcode} before any "
+                    f"task was done; {self.study.path / 'workers.log'} says why."
+                )
+        if not left:
+            return False
+        for place, post in enumerate(self.posts):
+            if place not in self.processes:
+                self.processes[place] = self._start(post)
+        return True
+
+    def stop(self) -> None:
+        """Ask all workers to stop, and wait until they have written what they have."""
+        for process in self.processes.values():
+            process.terminate()
+        for process in self.processes.values():
+            process.join()
+
+    def _start(self, post: Post) -> BaseProcess:
+        arguments = (self.study.path, self.ledger.path, post, Driver.here())
+        process = self.context.Process(target=_worker, args=arguments, name=f"unweave {'/'.join(post.kinds)}")
+        with _without_main_script():
+            process.start()
+        return process
+
+
+def _context() -> ForkServerContext | SpawnContext:
+    """How processes start: from a server that has imported what they need, where there is such a thing."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["unweave.study.engines.local"])
+    return context
+
+
+@contextmanager
+def _without_main_script() -> Iterator[None]:
+    """Start processes that do not import the caller's script, which would run this very call again.
+
+    Workers need modules of unweave only, so scripts need no `if __name__ == "__main__"`.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _worker(path: Path, ledger_path: Path, post: Post, driver: Driver) -> None:
+    stop_on_signals()
+    # What a worker says goes into a file, so that it does not tear the driver's progress apart.
+    log = (path / "workers.log").open("a", buffering=1)
+    os.dup2(log.fileno(), 1)
+    os.dup2(log.fileno(), 2)
+    torch.set_num_threads(post.threads)
+    try:
+        Worker(StudyFolder(path), Ledger(ledger_path), post.work, post.kinds, driver).run()
+    except (Stopped, KeyboardInterrupt):
+        sys.exit(STOPPED)
+    except DiskFullError:
+        sys.exit(FULL)
