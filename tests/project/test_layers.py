@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src"
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src"
 
 # A module may import from its own part and from the parts above it in this list.
 LAYERS = [
@@ -126,6 +127,22 @@ def test_there_is_no_import_cycle() -> None:
     for module in graph:
         if module != "unweave":
             visit(module, ())
+
+
+def layers_table() -> str:
+    """The table of layers in docs/architecture.md."""
+    rows = ["| part | torch |", "|---|---|"]
+    for layer in LAYERS:
+        for torch in ("never", "allowed"):
+            parts = [f"`{p}`" for p in sorted(layer) if (p in WITHOUT_TORCH) == (torch == "never")]
+            rows += [f"| {', '.join(parts)} | {torch} |"] if parts else []
+    return "\n".join(rows)
+
+
+def test_the_docs_have_the_table_of_layers() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    shown = page.partition("<!-- layers -->\n")[2].partition("\n<!-- end of layers -->")[0]
+    assert shown == layers_table(), f"put this between the marks of docs/architecture.md:\n{layers_table()}"
 
 
 def test_no_room_for_odds_and_ends() -> None:
