@@ -41,7 +41,7 @@ def gradients(folder: RunFolder, data: GroundTruth, precision: Precision, step: 
     for player in run.players:
         for network in player.networks.values():
             set_precision(network, precision)
-        player.adam.attach(player.parameters())
+        player.optimiser.attach(player.parameters())
     found = Update(run, source, len(data)).gradients()
     return {player.name: torch.cat([g.float().flatten() for g in parts]) for player, parts in found}
 

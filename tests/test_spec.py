@@ -16,9 +16,9 @@ from unweave.methods import METHODS, VAE, BetaTCVAE, BetaVAE, FactorVAE
 from unweave.methods.method import Method, Setting
 from unweave.nn.distributions.likelihood import LIKELIHOODS
 from unweave.nn.layers.precision import PRECISIONS
-from unweave.nn.networks.vae import ARCHITECTURES
+from unweave.nn.networks.architectures import ARCHITECTURES
 from unweave.nn.schedule import SCHEDULES
-from unweave.runs.spec import RunSpec, method_with
+from unweave.runs.spec import FIRST_FIELDS, RunSpec, method_with
 
 WEIGHTS = st.one_of(st.integers(1, 10**6), st.floats(1e-30, 1e30))  # not all methods take 0
 POSITIVE = st.one_of(st.integers(1, 100), st.floats(1e-12, 1e6))
@@ -53,6 +53,7 @@ def methods(kind: type[Method]) -> st.SearchStrategy[Method]:
 @st.composite
 def specs(draw: st.DrawFn) -> RunSpec:
     method = draw(st.one_of([methods(kind) for kind in METHODS]))
+    optimiser, weight_decay = draw(st.sampled_from([("adam", 0.0), ("adamw", 0.1), ("adamw", 2.0)]))
     return RunSpec(
         method=method,
         data=draw(st.text()),
@@ -60,10 +61,13 @@ def specs(draw: st.DrawFn) -> RunSpec:
         steps=draw(st.integers(1, 10**9)),
         batch=draw(st.integers(2, 10**4)),
         latents=draw(st.integers(1, 1000)),
-        architecture=draw(st.sampled_from(ARCHITECTURES)),
-        likelihood=draw(st.sampled_from(LIKELIHOODS)),
+        architecture=draw(st.sampled_from(tuple(ARCHITECTURES))),
+        likelihood=draw(st.sampled_from(tuple(LIKELIHOODS))),
         learning_rate=draw(POSITIVE),
-        schedule=draw(st.sampled_from(SCHEDULES)),
+        schedule=draw(st.sampled_from(tuple(SCHEDULES))),
+        warmup=draw(st.floats(0, 0.99)),
+        optimiser=optimiser,
+        weight_decay=weight_decay,
         gradient_clip=draw(st.none() | POSITIVE),
         precision=draw(st.sampled_from(PRECISIONS[:2] if method.exact_weights else PRECISIONS)),
     )
@@ -100,6 +104,7 @@ def test_ids_are_equal_where_specs_are(one: RunSpec, other: RunSpec) -> None:
         ("likelihood", "gaussian"),
         ("learning_rate", 1e-3),
         ("schedule", "linear"),
+        ("warmup", 0.1),
         ("gradient_clip", 1.0),
         ("precision", "bf16"),
     ],
@@ -107,6 +112,17 @@ def test_ids_are_equal_where_specs_are(one: RunSpec, other: RunSpec) -> None:
 def test_each_field_is_part_of_the_id(field: str, value: Any) -> None:
     spec = RunSpec(BetaVAE(4.0))
     assert dataclasses.replace(spec, **{field: value}).id != spec.id
+
+
+def test_optimiser_and_weight_decay_are_part_of_the_id() -> None:
+    decays = [RunSpec(BetaVAE(4.0), optimiser="adamw", weight_decay=decay).id for decay in (0.1, 0.2)]
+    assert len({RunSpec(BetaVAE(4.0)).id, *decays}) == 3
+
+
+def test_fields_that_came_later_are_written_only_where_they_are_not_the_default() -> None:
+    """The ids of runs that were trained before a field existed must not change."""
+    assert set(RunSpec(VAE()).to_dict()) == {"version", "method", *FIRST_FIELDS}
+    assert RunSpec(VAE(), warmup=0.1).to_dict()["warmup"] == 0.1
 
 
 def test_the_id_does_not_depend_on_how_numbers_are_written() -> None:
@@ -159,8 +175,16 @@ REFUSED = [
     ({"learning_rate": "fast"}, "learning_rate must be a number greater than 0; got 'fast'."),
     ({"gradient_clip": 0}, "gradient_clip must be a number greater than 0; got 0."),
     ({"architecture": "table"}, 'there is no architecture "table". Did you mean "table2"?'),
-    ({"likelihood": "poisson"}, 'there is no likelihood "poisson". Known: bernoulli, gaussian.'),
+    ({"likelihood": "poisson"}, 'there is no likelihood "poisson". Known: bernoulli, '),
     ({"schedule": "cosin"}, 'there is no schedule "cosin". Did you mean "cosine"?'),
+    ({"schedule": ["linear"]}, "there is no schedule \"['linear']\". Did you mean"),
+    ({"optimiser": "adamW"}, 'there is no optimiser "adamW". Known: adam, adamw.'),
+    ({"weight_decay": 0.1}, "adam has no weight decay; got weight_decay 0.1. Use adamw."),
+    ({"optimiser": "adamw"}, "adamw needs a weight_decay greater than 0, such as 0.01; got 0."),
+    ({"weight_decay": -1}, "weight_decay must be a number >= 0; got -1."),
+    ({"weight_decay": float("nan")}, "weight_decay must be a number >= 0; got nan."),
+    ({"warmup": 1}, "warmup must be a number >= 0 and < 1; got 1."),
+    ({"warmup": "slow"}, "warmup must be a number >= 0 and < 1; got 'slow'."),
     ({"precision": "float64"}, 'there is no precision "float64". Did you mean "float32"?'),
 ]
 

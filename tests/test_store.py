@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unweave.errors import UnweaveError
+from unweave.files import write_json, write_text
 from unweave.methods import VAE, BetaVAE
 from unweave.runs.spec import RunSpec
-from unweave.runs.store import RunFolder, read_tensors, write_json, write_tensors, write_text
+from unweave.runs.store import RunFolder, read_tensors, write_tensors
 
 SPEC = RunSpec(BetaVAE(4.0), data="tiny", steps=10)
 ORIGIN = {

@@ -17,7 +17,7 @@ from unweave.commands.command_app import (
     command_app,
     run_command_line,
 )
-from unweave.commands.console import console, progress, say
+from unweave.commands.console import console, print_problem, progress, say
 from unweave.commands.data import data_app
 from unweave.commands.listing import Listing
 from unweave.errors import UnweaveError, did_you_mean
@@ -31,10 +31,10 @@ app.command(methods)
 @methods.command(name="list")
 def list_methods() -> None:
     """List all methods: what they are, and their settings with their defaults."""
-    from unweave.methods import METHODS, settings_of, summary
+    from unweave.methods import METHODS, plugin_methods, settings_of, summary
 
     table = Listing("name", "what it is", "settings", below="settings")
-    for kind in METHODS:
+    for kind in (*METHODS, *plugin_methods(print_problem)):
         settings = ", ".join(f"{name} {value}" for name, value in settings_of(kind()).items())
         table.add_row(kind.name, summary(kind), settings or "none")
     console().print(table)
@@ -368,13 +368,13 @@ def main() -> None:
 
 
 def _citation(name: str) -> str:
-    from unweave.data.catalogue import CATALOGUE
+    from unweave.data.catalogue import CATALOGUE, plugin_entries
 
-    cited = {entry.name: entry.card.citation for entry in CATALOGUE}
+    cited = {entry.name: entry.card.citation for entry in (*CATALOGUE, *plugin_entries(print_problem))}
     if name not in cited:  # only then, because methods need torch, which takes seconds to import
-        from unweave.methods import METHODS
+        from unweave.methods import METHODS, plugin_methods
 
-        cited |= {kind.name: kind.citation for kind in METHODS}
+        cited |= {kind.name: kind.citation for kind in (*METHODS, *plugin_methods(print_problem))}
     if name not in cited:
         raise UnweaveError(f'there is no data set or method "{name}". {did_you_mean(name, cited)}')
     return cited[name]

@@ -26,6 +26,10 @@ class DiskFullError(UnweaveError):
     """There is no room left to write to; nothing that was written before is lost."""
 
 
+class PluginChangedWarning(UserWarning):
+    """The source of a plug-in is not the one that a run was trained with."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ' Did you mean "..."?' if one of the known words is close, else the list of them.
 

@@ -14,7 +14,7 @@ from unweave.data import from_arrays, from_folder
 from unweave.data.own import sizing
 from unweave.data.own.sizing import chosen_size, description, size_named, suits_networks
 from unweave.errors import UnweaveError
-from unweave.nn.networks import vae as networks
+from unweave.nn.networks import published as networks
 from unweave.streams import Stream
 
 

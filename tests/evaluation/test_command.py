@@ -19,7 +19,7 @@ from unweave.evaluation import score_store as kept
 from unweave.evaluation.evaluate import Effort
 from unweave.evaluation.files import read_codes_and_factors
 from unweave.evaluation.score_store import evaluate_and_keep, evaluate_run
-from unweave.runs.store import write_json
+from unweave.files import write_json
 
 FACTORS = grid(3, 4, repeats=5)
 CODES = FACTORS * 1.0

@@ -126,7 +126,7 @@ def test_bad_factors_are_one_sentence(factors: Any, message: str) -> None:
     ("options", "message"),
     [
         ({"metrics": 3}, 'metrics are chosen by name: a text such as "mig, dci"'),
-        ({"metrics": [lambda *arrays: len(arrays)]}, "got the function <lambda>. Name metrics of unweave"),
+        ({"metrics": [lambda *arrays: len(arrays)]}, "got the function <lambda>. Name it by its file"),
         ({"metrics": unweave.metrics.mig}, "got the function mig"),
         ({"metrics": None}, "got None"),
         ({"points": 100}, "points are two whole numbers, how many to train and to test on"),

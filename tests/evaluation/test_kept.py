@@ -16,7 +16,8 @@ from training.tiny import TINY
 from unweave.errors import UnweaveError
 from unweave.evaluation.evaluate import Effort
 from unweave.evaluation.score_store import drop_codes, evaluate_run, keep_codes, kept_scores
-from unweave.runs.store import read_tensors, write_json
+from unweave.files import write_json
+from unweave.runs.store import read_tensors
 
 EFFORT = Effort(points=(200, 100))
 

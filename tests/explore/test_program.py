@@ -23,12 +23,13 @@ from unweave.explore.export import export_page
 from unweave.explore.program import MAPS, PAIRS, Program, program_of, written_down
 from unweave.explore.run_view import view_of
 from unweave.methods import METHODS, BetaVAE, Method
+from unweave.nn.distributions.likelihood import LIKELIHOODS
 from unweave.streams import Stream
 
 
 def computed(browser: Browser, program: Program, codes: NDArray[np.float32]) -> NDArray[np.float64]:
     """By the page's script, in a browser."""
-    script = (files("unweave.explore") / "pages" / "decoder.js").read_text(encoding="utf-8")
+    script = (files("unweave.explore") / "pages" / "run" / "decoder.js").read_text(encoding="utf-8")
     numbers = base64.b64encode(program.numbers.tobytes()).decode()
     found = browser.evaluate(
         f"(() => {{ {script.replace('export ', '')}\n"
@@ -113,6 +114,8 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "linear": lambda x: F.linear(x, WEIGHT, BIAS) * F.linear(x, WEIGHT),
     "products": lambda x: torch.addmm(BIAS, x.view(1, 4), WEIGHT.T) @ COLUMN,
     "transposed": lambda x: F.conv_transpose2d(x.view(1, 2, 1, 2), KERNELS, BIAS, stride=3, padding=1),
+    "convolved": lambda x: F.conv2d(x.view(1, 1, 2, 2), KERNELS[:, :1, :3, :3], BIAS[:2], padding=1),
+    "continuous_bernoulli": lambda x: LIKELIHOODS["continuous_bernoulli"].mean(x),
     "constant": lambda x: x.new_zeros(4) + torch.ones_like(x).sum() + x,
 }
 
@@ -151,6 +154,10 @@ def test_what_depends_on_the_code_itself_cannot_be_recorded(capsys: pytest.Captu
         (
             lambda x: F.conv_transpose2d(x.view(1, 4, 1, 1), KERNELS.repeat(2, 1, 1, 1), groups=2),
             "a convolution",
+        ),
+        (
+            lambda x: F.conv2d(x.view(1, 1, 2, 2), KERNELS[:, :1, :2, :2], stride=2),
+            "a convolution with strides",
         ),
         (lambda x: torch.bmm(x.view(2, 1, 2), COLUMN[:2, None].expand(2, 2, 1)), "a batch of products"),
         (lambda x: x.view(2, 2).argmin(0).float(), "argmin over any axis but the last"),

@@ -185,7 +185,7 @@ def test_a_logarithmic_axis_has_few_ticks_however_long_it_is(browser: Browser, a
 
     def ticks(low: float, high: float) -> list[str]:
         axis = f"m.numberAxis('s', [{low}, {high}], [1, 1], {{log: true}})"
-        found = page.evaluate(f"import('/plots.js').then((m) => {axis}.ticks.map((tick) => tick[1]))")
+        found = page.evaluate(f"import('/study/plots.js').then((m) => {axis}.ticks.map((tick) => tick[1]))")
         return [str(text) for text in found]
 
     assert ticks(1, 50) == ["1", "2", "5", "10", "20", "50"]

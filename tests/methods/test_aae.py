@@ -114,7 +114,7 @@ def test_the_posterior_says_whether_z_is_drawn(posterior: Posterior, stochastic:
 
 def test_the_discriminator_is_built_for_a_population_with_its_own_adam() -> None:
     (player,) = AAE().players
-    assert player.adam == Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
+    assert player.optimiser == Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
     network = player.build(Blueprint([Stream.of(seed) for seed in (0, 1)], (1, 64, 64), 2))
     assert network(torch.zeros(2, 3, 2)).shape == (2, 3, 2)
     size = 2 * 1000 + 1000 + 1000 * 1000 + 1000 + 1000 * 2 + 2  # two hidden layers, two logits

@@ -193,8 +193,10 @@ def test_heads_that_are_one_have_a_finite_gradient() -> None:
 @every_form
 def test_the_discriminators_are_two_with_weights_of_their_own(method: OwnNetworks) -> None:
     autoencoder, style, classes = method.players
-    assert autoencoder.adam is None
-    assert style.adam == classes.adam == Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
+    assert autoencoder.optimiser is None
+    assert (
+        style.optimiser == classes.optimiser == Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
+    )
     plan = Blueprint([Stream.of(0)], TINY.shape, 4, label_sizes=(5,))
     one, other = (dict(player.build(plan).named_parameters()) for player in (style, classes))
     assert not torch.equal(one["dense.1.weight"], other["dense.1.weight"])

@@ -117,7 +117,7 @@ def test_labels_that_depend_on_z_against_a_loop_over_samples() -> None:
     """q(z|x) q(y|x,z): the label weighs the samples."""
     runs = Runs(GeneralizedM2(samples=3, alpha=2.0, gamma=4.0, labels=30))
     images, labels = runs.labelled()
-    features, (z_node, y_node) = runs.model.features(images), runs.model.graph.inference
+    features, (z_node, y_node) = runs.model.image_features(images), runs.model.graph.inference
     q_z = runs.model.infer(z_node, features, {})
     assert isinstance(q_z, Gaussian)
     noise = runs.draws.normal("labelled z", 9, 3)
@@ -149,7 +149,7 @@ def test_with_labels_first_the_labelled_loss_is_that_of_m2() -> None:
     method = GeneralizedM2("q(y|x) q(z|x,y)", samples=2, alpha=2.0, labels=60)
     runs = Runs(method)
     images, labels = runs.labelled()
-    features, (y_node, z_node) = runs.model.features(images), runs.model.graph.inference
+    features, (y_node, z_node) = runs.model.image_features(images), runs.model.graph.inference
     y = one_hot(labels[..., 0], 3).float()
     q_y, q_z = runs.model.infer(y_node, features, {}), runs.model.infer(z_node, features, {"y1": y})
     assert isinstance(q_y, Categorical)
@@ -168,7 +168,7 @@ def test_with_labels_first_the_labelled_loss_is_that_of_m2() -> None:
 
 def test_unlabelled_images_against_relaxed_draws_written_out() -> None:
     runs = Runs(GeneralizedM2(temperature=0.5))
-    images, features = runs.batch.images, runs.model.features(runs.batch.images)
+    images, features = runs.batch.images, runs.model.image_features(runs.batch.images)
     z_node, y_node = runs.model.graph.inference
     q_z = runs.model.infer(z_node, features, {})
     assert isinstance(q_z, Gaussian)

@@ -329,7 +329,7 @@ def test_each_player_has_the_published_optimiser() -> None:
     rates = {GENERATOR: 1e-3, DISCRIMINATOR: 2e-3, PAIR_JUDGE: 2e-3}
     for player in InfoGANCR().players:
         rate = rates[player.name]
-        assert player.adam == Adam(learning_rate=rate, beta1=0.5, beta2=0.999, epsilon=1e-8)
+        assert player.optimiser == Adam(learning_rate=rate, beta1=0.5, beta2=0.999, epsilon=1e-8)
 
 
 def test_a_gap_wider_than_a_code_is_refused() -> None:

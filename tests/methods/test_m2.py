@@ -45,7 +45,7 @@ class Runs:
 
     def bound(self, images: Tensor, label: tuple[int, ...], noise: Tensor) -> Tensor:
         """(P, B): L(x, y) without log p(y), for the same y and noise (P, B, D) for all images."""
-        features = self.model.features(images)
+        features = self.model.image_features(images)
         shape = (*images.shape[:2], -1)
         values = {
             f"y{j + 1}": one_hot(torch.tensor(value), size).float().expand(shape)
@@ -61,7 +61,7 @@ class Runs:
         return kl - likelihood
 
     def q_of_labels(self, images: Tensor) -> list[Categorical]:
-        features = self.model.features(images)
+        features = self.model.image_features(images)
         nodes = self.model.graph.inference[:-1]
         return [
             Categorical(logits=cast(Any, self.model.infer(node, features, {})).log_probabilities)

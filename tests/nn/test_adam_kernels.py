@@ -12,8 +12,7 @@ from torch import Tensor
 from nn.triton_device import CUDA, DEVICE, LOW, numbers, poison  # noqa: F401
 
 from unweave.nn.kernels import adam as kernels  # isort: skip
-from unweave.methods.method import Adam
-from unweave.training.adam import PopulationAdam
+from unweave.nn.optimiser import FIRST_MOMENT, SECOND_MOMENT, Adam, AdamW, PopulationOptimiser
 
 BETWEEN = 7.0  # fills the memory behind the tensors
 SETTINGS = Adam(beta1=0.5, beta2=0.9, epsilon=1e-3)  # so that each of them shows after a few steps
@@ -27,20 +26,33 @@ def fenced(values: Tensor) -> tuple[Tensor, Tensor]:
     return inside, memory[values.numel() :]
 
 
-def plain_updates(start: Tensor, gradients: Sequence[Tensor], rates: Tensor) -> PopulationAdam:
+DECAYING = AdamW(beta1=0.5, beta2=0.9, epsilon=1e-3, weight_decay=0.7)
+
+
+def plain_updates(
+    start: Tensor, gradients: Sequence[Tensor], rates: Tensor, optimiser: Adam | AdamW = SETTINGS
+) -> PopulationOptimiser:
     """The plain update, which is the one of the CPU."""
-    adam = PopulationAdam([start.float()], SETTINGS)
+    adam = PopulationOptimiser([start.float()], optimiser)
     for step, gradient in enumerate(gradients):
         adam.update([gradient.float()], torch.tensor(step), rates)
     return adam
 
 
 def update_by_kernel(
-    master: Tensor, used: Tensor, first: Tensor, second: Tensor, gradient: Tensor, step: int, rates: Tensor
+    master: Tensor,
+    used: Tensor,
+    first: Tensor,
+    second: Tensor,
+    gradient: Tensor,
+    step: int,
+    rates: Tensor,
+    optimiser: Adam | AdamW = SETTINGS,
 ) -> None:
-    s, t = SETTINGS, step + 1
-    size = -rates * (math.sqrt(1 - s.beta2**t) / (1 - s.beta1**t))
-    kernels.adam(master, used, first, second, gradient, size.to(DEVICE), s.beta1, s.beta2, s.epsilon)
+    s, t = optimiser, step + 1
+    size = (-rates * (math.sqrt(1 - s.beta2**t) / (1 - s.beta1**t))).to(DEVICE)
+    decay = (s.weight_decay * rates).to(DEVICE) if isinstance(s, AdamW) else None
+    kernels.adam(master, used, first, second, gradient, size, s.beta1, s.beta2, s.epsilon, decay)
 
 
 @settings(max_examples=15, deadline=None)
@@ -50,22 +62,26 @@ def update_by_kernel(
     st.sampled_from([torch.float32, LOW]),
     st.integers(1, 4),
     st.integers(0, 1000),
+    st.sampled_from([SETTINGS, DECAYING]),
 )
-@example(3, 1025, LOW, 4, 0)
-@example(2, 2500, torch.float32, 4, 1)
+@example(3, 1025, LOW, 4, 0, SETTINGS)
+@example(2, 2500, torch.float32, 4, 1, SETTINGS)
+@example(3, 1025, LOW, 4, 2, DECAYING)
+@example(2, 2500, torch.float32, 4, 3, DECAYING)
 def test_the_kernel_is_the_plain_update(
-    runs: int, count: int, dtype: torch.dtype, steps: int, seed: int
+    runs: int, count: int, dtype: torch.dtype, steps: int, seed: int, optimiser: Adam | AdamW
 ) -> None:
     rates = torch.linspace(0.01, 0.05, runs)
     gradients = [numbers(seed + step, runs, count) for step in range(steps)]
     start = numbers(seed + 100, runs, count)
-    plain = plain_updates(start, gradients, rates)
+    plain = plain_updates(start, gradients, rates, optimiser)
     tensors = [start.float(), torch.zeros(runs, count), torch.zeros(runs, count), start.to(dtype)]
     (master, first, second, used), fences = zip(*map(fenced, tensors), strict=True)
     used = master if dtype == torch.float32 else used
     for step, gradient in enumerate(gradients):
-        update_by_kernel(master, used, first, second, gradient.to(DEVICE, dtype), step, rates)
-    pairs = ((master, plain.masters[0]), (first, plain.first[0]), (second, plain.second[0]))
+        update_by_kernel(master, used, first, second, gradient.to(DEVICE, dtype), step, rates, optimiser)
+    moments = plain.moments[FIRST_MOMENT][0], plain.moments[SECOND_MOMENT][0]
+    pairs = zip((master, first, second), (plain.masters[0], *moments), strict=True)
     for ours, expected in pairs:
         torch.testing.assert_close(ours.cpu(), expected, rtol=1e-5, atol=1e-6)
     assert torch.equal(used.cpu(), master.cpu().to(dtype)), "the copy is the master, rounded"
@@ -97,17 +113,18 @@ def test_any_memory_order_will_do_if_all_have_it() -> None:
     master, g, first, second = taps_first
     update_by_kernel(master, master, first, second, g, 0, rates)
     torch.testing.assert_close(master.cpu(), plain.masters[0], rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close(second.cpu(), plain.second[0], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(second.cpu(), plain.moments[SECOND_MOMENT][0], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.skipif(not CUDA, reason="needs a GPU")
+@pytest.mark.parametrize("optimiser", [SETTINGS, DECAYING])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_gpu_takes_the_kernel(dtype: torch.dtype) -> None:
-    """Through PopulationAdam, gradients in whatever order of memory they come."""
+def test_a_gpu_takes_the_kernel(dtype: torch.dtype, optimiser: Adam | AdamW) -> None:
+    """Through PopulationOptimiser, gradients in whatever order of memory they come."""
     start, rates = numbers(3, 2, 6, 5), torch.tensor([0.1, 0.2])
     gradients = [numbers(seed, 2, 6, 5) for seed in range(3)]
-    plain = plain_updates(start, gradients, rates)
-    ours = PopulationAdam([start.float().to(DEVICE)], SETTINGS)
+    plain = plain_updates(start, gradients, rates, optimiser)
+    ours = PopulationOptimiser([start.float().to(DEVICE)], optimiser)
     ours.attach([start.to(DEVICE, dtype)] if dtype != torch.float32 else ours.masters)
     for step, gradient in enumerate(gradients):
         turned = gradient.to(DEVICE, dtype).transpose(1, 2).contiguous().transpose(1, 2)

@@ -12,7 +12,8 @@ from torch import Tensor
 from nn.triton_device import DEVICE, LOW, distance, numbers, poison  # noqa: F401
 
 from unweave.nn.kernels import edge as kernels  # isort: skip
-from unweave.nn.distributions.likelihood import LIKELIHOODS, Likelihood, reconstruction_loss
+from unweave.errors import UnweaveError
+from unweave.nn.distributions.likelihood import reconstruction_loss
 
 TOLERANCE = {torch.float32: 1e-5, LOW: 1e-2}
 
@@ -86,9 +87,9 @@ def test_first_layer_and_its_gradient(drawn: Shape) -> None:
 
 
 @settings(max_examples=12, deadline=None)
-@given(shapes, st.sampled_from(LIKELIHOODS), st.booleans())
+@given(shapes, st.sampled_from(kernels.LIKELIHOODS), st.booleans())
 @example((2, 5, (16, 16), 3, 32, torch.float32, 0), "bernoulli", True)
-def test_likelihood_and_its_gradients(drawn: Shape, likelihood: Likelihood, masked: bool) -> None:
+def test_likelihood_and_its_gradients(drawn: Shape, likelihood: str, masked: bool) -> None:
     image, features, w, bias, _, dtype = case(drawn)
     w, scale = w / 4, torch.arange(1.0, len(w) + 1)
     exact = [tensor.clone().requires_grad_() for tensor in (features, w, bias)]
@@ -114,3 +115,9 @@ def test_logits(channels: int) -> None:
     f, v, b = (tensor.float().to(DEVICE) for tensor in (features, w, bias))
     got = kernels.last(f, v, b, "ieee")
     assert distance(got, last(features, w, bias)) < 1e-5
+
+
+def test_the_kernel_refuses_likelihoods_that_it_does_not_compute() -> None:
+    nothing = torch.empty(0)
+    with pytest.raises(UnweaveError, match='the likelihoods bernoulli and gaussian; got "laplace"'):
+        kernels.last_likelihood(nothing, nothing, nothing, nothing, "laplace", "tf32")

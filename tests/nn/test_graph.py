@@ -87,7 +87,7 @@ def test_the_code_has_a_dimension_for_each_label_and_the_rest_for_gaussians() ->
 
 def test_the_code_is_that_of_each_variable_given_the_means_of_those_before_it() -> None:
     made, seen = network(), images()
-    features = made.features(seen)
+    features = made.image_features(seen)
     z1, y1, y2, z2 = made.graph.inference
     first = made.infer(z1, features, {})
     assert isinstance(first, Gaussian)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -13,7 +14,9 @@ from torch import Tensor, nn
 from unweave.errors import UnweaveError
 from unweave.nn.layers import Layer, num_runs, select_runs, set_precision
 from unweave.nn.layers.precision import PRECISIONS, Precision
-from unweave.nn.networks.vae import ARCHITECTURES, Decoder, Discriminator, Encoder
+from unweave.nn.networks.architectures import ARCHITECTURES, build_decoder, build_encoder
+from unweave.nn.networks.published import PublishedDecoder, PublishedEncoder
+from unweave.nn.networks.vae import Discriminator
 from unweave.streams import Stream
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "losses.npz"
@@ -44,7 +47,7 @@ def parameters(network: nn.Module) -> int:
 )
 def test_numbers_of_parameters(architecture: str, channels: int, expected: int) -> None:
     shape = (channels, 64, 64)
-    encoder, decoder = (Network(runs(0), shape, 10, architecture) for Network in (Encoder, Decoder))
+    encoder, decoder = (build(runs(0), shape, 10, architecture) for build in (build_encoder, build_decoder))
     assert parameters(encoder) + parameters(decoder) == expected
     if architecture == "mlp":
         assert parameters(encoder) == 6_381_620
@@ -64,9 +67,9 @@ def test_released_networks_give_what_tensorflow_gives(channels: int) -> None:
             for name in cases.files
             if name.startswith(f"arch_conv_c{channels}/")
         }
-    encoder = Encoder(runs(0, 1), (channels, 64, 64), 10, "released")
-    decoder = Decoder(runs(0, 1), (channels, 64, 64), 10, "released")
-    load_tensorflow(encoder, decoder, case, run=1)
+    encoder = build_encoder(runs(0, 1), (channels, 64, 64), 10, "released")
+    decoder = build_decoder(runs(0, 1), (channels, 64, 64), 10, "released")
+    load_tensorflow(cast(PublishedEncoder, encoder), cast(PublishedDecoder, decoder), case, run=1)
 
     x = torch.from_numpy(case["x"]).permute(0, 3, 1, 2)
     posterior = encoder(torch.stack([torch.zeros_like(x), x]))
@@ -78,7 +81,7 @@ def test_released_networks_give_what_tensorflow_gives(channels: int) -> None:
 
 
 def load_tensorflow(
-    encoder: Encoder, decoder: Decoder, case: dict[str, NDArray[np.float32]], run: int
+    encoder: PublishedEncoder, decoder: PublishedDecoder, case: dict[str, NDArray[np.float32]], run: int
 ) -> None:
     """Put TensorFlow's kernels, (H, W, in, out), or transposed (H, W, out, in), or (in, out), into a run."""
     both = [
@@ -110,8 +113,8 @@ def put(layer: Layer, run: int, kernel: NDArray[np.float32], bias: NDArray[np.fl
 @pytest.mark.parametrize("shape", [(1, 32, 32), (3, 64, 64), (2, 48, 32), (1, 128, 128)])
 def test_shapes(architecture: str, shape: tuple[int, int, int]) -> None:
     latents = 3
-    encoder = Encoder(runs(0, 1), shape, latents, architecture)
-    decoder = Decoder(runs(0, 1), shape, latents, architecture)
+    encoder = build_encoder(runs(0, 1), shape, latents, architecture)
+    decoder = build_decoder(runs(0, 1), shape, latents, architecture)
     posterior = encoder(images(2, 1, *shape))
     assert posterior.mean.shape == posterior.log_var.shape == (2, 1, latents)
     assert decoder(posterior.mean).shape == (2, 1, *shape)
@@ -119,7 +122,8 @@ def test_shapes(architecture: str, shape: tuple[int, int, int]) -> None:
 
 def test_mlp_takes_any_size_and_flattens_height_width_channels() -> None:
     shape = (2, 5, 7)
-    encoder, decoder = Encoder(runs(0), shape, 1, "mlp"), Decoder(runs(0), shape, 1, "mlp")
+    encoder = cast(PublishedEncoder, build_encoder(runs(0), shape, 1, "mlp"))
+    decoder = cast(PublishedDecoder, build_decoder(runs(0), shape, 1, "mlp"))
     pixel = torch.zeros(1, 1, *shape)
     pixel[..., 1, 3, 4] = 1
     first = cast(Layer, encoder.dense[0])
@@ -141,12 +145,15 @@ def test_a_run_computes_the_same_alone_and_in_company(architecture: str) -> None
     shape, latents = (1, 32, 32), 4
     together = nn.ModuleList(
         [
-            Encoder(runs(3, 1, 2), shape, latents, architecture),
-            Decoder(runs(3, 1, 2), shape, latents, architecture),
+            build_encoder(runs(3, 1, 2), shape, latents, architecture),
+            build_decoder(runs(3, 1, 2), shape, latents, architecture),
         ]
     )
     alone = nn.ModuleList(
-        [Encoder(runs(1), shape, latents, architecture), Decoder(runs(1), shape, latents, architecture)]
+        [
+            build_encoder(runs(1), shape, latents, architecture),
+            build_decoder(runs(1), shape, latents, architecture),
+        ]
     )
     x = images(3, 2, *shape)
     loss, own_loss = reconstruction_error(together, x), reconstruction_error(alone, x[1:2])
@@ -168,8 +175,8 @@ def reconstruction_error(networks: nn.ModuleList, x: Tensor) -> Tensor:
 def test_bf16_is_close_to_float32_and_gives_float32(architecture: str) -> None:
     shape = (3, 32, 32)
     encoder, decoder = (
-        Encoder(runs(0, 1), shape, 4, architecture),
-        Decoder(runs(0, 1), shape, 4, architecture),
+        build_encoder(runs(0, 1), shape, 4, architecture),
+        build_decoder(runs(0, 1), shape, 4, architecture),
     )
     x = images(2, 3, *shape)
     exact, exact_logits = encoder(x), decoder(10 * encoder(x).mean)
@@ -201,7 +208,11 @@ def test_networks_start_from_different_weights() -> None:
     shape = (1, 32, 32)
     layers = [
         layer.weight[0].detach().flatten()[:100]
-        for network in (Encoder(runs(0), shape, 2), Decoder(runs(0), shape, 2), Discriminator(runs(0), 2, 50))
+        for network in (
+            build_encoder(runs(0), shape, 2),
+            build_decoder(runs(0), shape, 2),
+            Discriminator(runs(0), 2, 50),
+        )
         for layer in network.modules()
         if isinstance(layer, Layer)
     ]
@@ -211,7 +222,7 @@ def test_networks_start_from_different_weights() -> None:
 
 def test_select_runs_of_a_network() -> None:
     shape = (1, 32, 32)
-    encoder = Encoder(runs(0, 1, 2), shape, 2)
+    encoder = build_encoder(runs(0, 1, 2), shape, 2)
     x = images(3, 2, *shape)
     before = encoder(x)
     select_runs(encoder, [2, 0])
@@ -219,18 +230,18 @@ def test_select_runs_of_a_network() -> None:
     torch.testing.assert_close(encoder(x[[2, 0]]).mean, before.mean[[2, 0]])
 
 
-@pytest.mark.parametrize("Network", [Encoder, Decoder])
+@pytest.mark.parametrize("build", [build_encoder, build_decoder])
 @pytest.mark.parametrize(
     ("shape", "latents", "architecture", "message"),
     [
-        ((1, 64, 64), 10, "release", 'Unknown architecture "release". Did you mean "released"'),
+        ((1, 64, 64), 10, "release", 'there is no architecture "release". Did you mean "released"'),
         ((1, 64, 64), 0, "released", "latents must be a whole number >= 1; got 0"),
         ((1, 64, 64), 2.5, "mlp", "latents must be a whole number >= 1; got 2.5"),
         (
             (1, 63, 64),
             10,
             "released",
-            'in multiples of 16; got 63 x 64. Resize them, or take architecture "mlp"',
+            'in multiples of 16; got 63 x 64. Resize them, or use architecture "mlp" or "resnet"',
         ),
         ((1, 16, 64), 10, "table2", "at least 32, in multiples of 16; got 16 x 64"),
         ((0, 64, 64), 10, "released", r"all >= 1; got \(0, 64, 64\)"),
@@ -238,14 +249,14 @@ def test_select_runs_of_a_network() -> None:
     ],
 )
 def test_what_cannot_be_built(
-    Network: type[Encoder | Decoder],  # noqa: N803 (a class)
+    build: Callable[..., nn.Module],
     shape: tuple[int, int, int],
     latents: int,
     architecture: str,
     message: str,
 ) -> None:
     with pytest.raises(UnweaveError, match=message):
-        Network(runs(0), shape, latents, architecture)
+        build(runs(0), shape, latents, architecture)
 
 
 @pytest.mark.parametrize(("width", "depth"), [(0, 6), (10, 0)])
@@ -255,7 +266,7 @@ def test_discriminator_needs_layers(width: int, depth: int) -> None:
 
 
 def test_inputs_of_another_shape_are_refused() -> None:
-    encoder, decoder = Encoder(runs(0, 1), (1, 32, 32), 2), Decoder(runs(0, 1), (1, 32, 32), 2)
+    encoder, decoder = build_encoder(runs(0, 1), (1, 32, 32), 2), build_decoder(runs(0, 1), (1, 32, 32), 2)
     with pytest.raises(
         UnweaveError, match=r"encoder takes tensors of shape \(2, batch, 1, 32, 32\); got \(5, 1, 32"
     ):
@@ -269,7 +280,7 @@ def test_inputs_of_another_shape_are_refused() -> None:
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_what_networks_give_is_float32(precision: Precision) -> None:
     streams, codes = [Stream.of(0), Stream.of(1)], torch.zeros(2, 3, 4)
-    encoder, decoder = (kind(streams, (1, 32, 32), 4) for kind in (Encoder, Decoder))
+    encoder, decoder = (kind(streams, (1, 32, 32), 4) for kind in (build_encoder, build_decoder))
     discriminator = Discriminator(streams, 4, width=8, depth=2)
     for network in (encoder, decoder, discriminator):
         set_precision(network, precision)

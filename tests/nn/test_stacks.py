@@ -1,6 +1,7 @@
 """Stacks of convolutions by Triton's kernels against the same layers by torch's own, in float64."""
 
 import copy
+from collections.abc import Callable
 from typing import cast
 
 import pytest
@@ -9,20 +10,24 @@ from torch import Tensor, nn
 
 from nn.triton_device import DEVICE, numbers, poison  # noqa: F401
 
-from unweave.nn.kernels import stacks  # isort: skip
-from unweave.nn.distributions.likelihood import LIKELIHOODS, Likelihood
-from unweave.nn.layers import Layer, lay_out_for_kernels, through, through_to_likelihood
+from unweave.nn.kernels import edge, stacks  # isort: skip
+from unweave.nn.distributions.likelihood import reconstruction_loss
+from unweave.nn.layers import Layer, convolution, lay_out_for_kernels, through, through_to_likelihood
 from unweave.nn.layers.convolution import _for_kernels
-from unweave.nn.networks.vae import Decoder, Encoder
+from unweave.nn.networks.architectures import build_decoder, build_encoder
+from unweave.nn.networks.published import PublishedDecoder, PublishedEncoder
 from unweave.streams import Stream
 
 RUNS, IMAGES, SIZE = 2, 3, 32
 ARCHITECTURES = ["released", "table2"]
 
 
-def layers_of(kind: type[Encoder | Decoder], architecture: str, channels: int) -> nn.ModuleList:
+def layers_of(build: Callable[..., nn.Module], architecture: str, channels: int) -> nn.ModuleList:
     """The convolutions of a network, with biases that are not zero, in float32."""
-    network = kind([Stream.of(seed) for seed in range(RUNS)], (channels, SIZE, SIZE), 4, architecture)
+    streams = [Stream.of(seed) for seed in range(RUNS)]
+    network = cast(
+        PublishedEncoder | PublishedDecoder, build(streams, (channels, SIZE, SIZE), 4, architecture)
+    )
     lay_out_for_kernels(network)
     for number, layer in enumerate(in_order(network.convolutions)):
         layer.bias.data = 0.1 * numbers(number, *layer.bias.shape).float()
@@ -53,7 +58,7 @@ def bytes_of(channels: int) -> Tensor:
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("channels", [1, 3])
 def test_down(architecture: str, channels: int) -> None:
-    layers, images = layers_of(Encoder, architecture, channels).to(DEVICE), bytes_of(channels)
+    layers, images = layers_of(build_encoder, architecture, channels).to(DEVICE), bytes_of(channels)
     exact = exactly(layers).cpu()
     expected = through(exact, images.double() / 255)
     got = stacks.down(images.to(DEVICE), *_for_kernels(in_order(layers)))
@@ -65,7 +70,7 @@ def test_down(architecture: str, channels: int) -> None:
 
 
 def test_down_with_a_gradient_for_the_images() -> None:
-    layers = layers_of(Encoder, "released", 3).to(DEVICE)
+    layers = layers_of(build_encoder, "released", 3).to(DEVICE)
     exact, images = exactly(layers).cpu(), bytes_of(3).double() / 255
     mine, true = images.float().to(DEVICE).requires_grad_(), images.clone().requires_grad_()
     through(exact, true).square().sum().backward()
@@ -77,7 +82,7 @@ def test_down_with_a_gradient_for_the_images() -> None:
 
 @pytest.mark.parametrize("channels", [1, 3])
 def test_up(channels: int) -> None:
-    layers = layers_of(Decoder, "released", channels).to(DEVICE)
+    layers = layers_of(build_decoder, "released", channels).to(DEVICE)
     exact, small = exactly(layers).cpu(), numbers(3, RUNS, IMAGES, 64, 2, 2)
     mine, true = small.float().to(DEVICE).requires_grad_(), small.clone().requires_grad_()
     expected, got = through(exact, true), stacks.up(mine, *_for_kernels(in_order(layers)))
@@ -90,10 +95,10 @@ def test_up(channels: int) -> None:
     check(layers, exact)
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.parametrize("likelihood", edge.LIKELIHOODS)
 @pytest.mark.parametrize("channels", [1, 3])
-def test_up_to_likelihood(likelihood: Likelihood, channels: int) -> None:
-    layers, images = layers_of(Decoder, "released", channels).to(DEVICE), bytes_of(channels)
+def test_up_to_likelihood(likelihood: str, channels: int) -> None:
+    layers, images = layers_of(build_decoder, "released", channels).to(DEVICE), bytes_of(channels)
     exact, small = exactly(layers).cpu(), numbers(3, RUNS, IMAGES, 64, 2, 2)
     mine, true = small.float().to(DEVICE).requires_grad_(), small.clone().requires_grad_()
     expected = through_to_likelihood(exact, true, images, likelihood)
@@ -105,3 +110,14 @@ def test_up_to_likelihood(likelihood: Likelihood, channels: int) -> None:
     assert mine.grad is not None
     torch.testing.assert_close(mine.grad.double().cpu(), true.grad, rtol=1e-3, atol=1e-4)
     check(layers, exact)
+
+
+def test_likelihoods_without_a_kernel_are_computed_from_the_logits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convolution, "have_kernels", lambda *_: True)
+    layers, images = layers_of(build_decoder, "released", 1).to(DEVICE), bytes_of(1)
+    small = numbers(3, RUNS, IMAGES, 64, 2, 2).float().to(DEVICE)
+    got = through_to_likelihood(layers, small, images.to(DEVICE), "laplace")
+    expected = reconstruction_loss(
+        stacks.up(small, *_for_kernels(in_order(layers))).cpu(), images / 255, "laplace"
+    )
+    torch.testing.assert_close(got.cpu(), expected)

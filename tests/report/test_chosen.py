@@ -12,7 +12,7 @@ from report.made_up import SIX, Rule, small_runs, table
 from report.made_up import settings as runs_of
 from unweave.report.chosen import ALL, SEEDS, SETTINGS, choice_table, percentile, share_beaten
 from unweave.report.page import write_report
-from unweave.report.sections.chosen_runs import choice_by_agreement
+from unweave.report.sections.choice_by_agreement import choice_by_agreement
 from unweave.report.sections.section import Material, Section, material
 from unweave.results import Results, combine
 from unweave.streams import Stream

@@ -8,9 +8,17 @@ import pytest
 from report.made_up import SIX, Rule, settings, table
 from unweave.errors import UnweaveError
 from unweave.report.published import STUDY_SCORES, published
-from unweave.report.sections import study_questions as sections
-from unweave.report.sections import usefulness as use_sections
+from unweave.report.sections.agreement_of_metrics import agreement_of_metrics
+from unweave.report.sections.codes_and_regularisation import codes_and_regularisation
+from unweave.report.sections.downstream_tasks import downstream_tasks
+from unweave.report.sections.five_comparisons import five_comparisons
+from unweave.report.sections.method_setting_seed import method_setting_seed
+from unweave.report.sections.own_beside_published import own_beside_published
+from unweave.report.sections.reconstructions import reconstructions
 from unweave.report.sections.section import Material, Section, material
+from unweave.report.sections.table import SECTIONS
+from unweave.report.sections.transfer_of_settings import transfer_of_settings
+from unweave.report.sections.unsupervised_choice import unsupervised_choice
 from unweave.results import Results, combine
 
 CODES: dict[str, Rule] = {
@@ -49,7 +57,7 @@ def section(found: Section | str) -> Section:
 
 
 def test_codes_and_regularisation() -> None:
-    found = section(sections.codes_and_regularisation(made(whole())))
+    found = section(codes_and_regularisation(made(whole())))
     assert found.finding == (
         "From the weakest to the strongest regularisation of each method, the median of TC goes: that of "
         "sampled codes from 0.50 to 1.50 and that of mean codes from 1.00 to 3.00; it is larger for mean "
@@ -66,29 +74,27 @@ def test_codes_and_regularisation() -> None:
 
 def test_codes_of_one_kind_only() -> None:
     only = made(table(settings(), {**SIX, "total_correlation": CODES["total_correlation"]}))
-    found = section(sections.codes_and_regularisation(only))
+    found = section(codes_and_regularisation(only))
     assert found.missing == (
         "total_correlation is there for mean codes only",
         "no run has mean_pairwise_information",
     )
     assert "sampled" not in found.finding
-    assert sections.codes_and_regularisation(made(table(settings(), SIX))) == (
+    assert codes_and_regularisation(made(table(settings(), SIX))) == (
         "no run has total_correlation and no run has mean_pairwise_information"
     )
 
 
 def test_agreement_of_metrics() -> None:
-    found = section(sections.agreement_of_metrics(made(whole())))
+    found = section(agreement_of_metrics(made(whole())))
     assert "MIG and SAP least (-1.00)" in found.finding
     assert "of the 6 correlations" in found.finding
     one = made(table(settings(), {"mig": SIX["mig"]}))
-    assert sections.agreement_of_metrics(one) == (
-        "it needs two metrics or more and three runs; there are 1 and 36"
-    )
+    assert agreement_of_metrics(one) == ("it needs two metrics or more and three runs; there are 1 and 36")
 
 
 def test_method_setting_and_seed() -> None:
-    found = section(sections.method_setting_seed(made(table(settings(), {"mig": SIX["mig"]}))))
+    found = section(method_setting_seed(made(table(settings(), {"mig": SIX["mig"]}))))
     # mig = 0.1 + 0.2 j + 0.05 k + 0.01 seed: variances 0.01, 0.05^2 2/3, 0.01^2 2/3.
     parts = np.array([0.01, 0.05**2 * 2 / 3, 0.01**2 * 2 / 3])
     method, setting, seed = parts / parts.sum()
@@ -101,17 +107,17 @@ def test_method_setting_and_seed() -> None:
 
 
 def test_one_seed_says_nothing_of_seeds() -> None:
-    found = section(sections.method_setting_seed(made(whole(seeds=1))))
+    found = section(method_setting_seed(made(whole(seeds=1))))
     assert found.missing == ("every setting has one seed only",)
     assert "does not say whether that is luck" in found.finding
     assert [drawing.name for drawing in found.drawings] == ["scores_by_method", "scores_by_setting"]
-    assert use_sections.transfer_of_settings(made(whole(seeds=1))) == (
+    assert transfer_of_settings(made(whole(seeds=1))) == (
         "transfer compares runs of two seeds; there is one seed only"
     )
 
 
 def test_unsupervised_choice() -> None:
-    found = section(use_sections.unsupervised_choice(made(whole())))
+    found = section(unsupervised_choice(made(whole())))
     # Reconstruction follows the rule of SAP, and MIG is its opposite.
     assert found.finding.startswith(
         "Of 6 numbers that need no label, Reconstruction goes along with the metrics"
@@ -123,11 +129,11 @@ def test_unsupervised_choice() -> None:
         "elbo.kl",
         *(f"{name} ({kind})" for name in CODES for kind in ("mean", "sampled")),
     }
-    assert isinstance(use_sections.unsupervised_choice(made(table(settings(), SIX))), str)
+    assert isinstance(unsupervised_choice(made(table(settings(), SIX))), str)
 
 
 def test_transfer() -> None:
-    found = section(use_sections.transfer_of_settings(made(table(settings(), {"mig": SIX["mig"]}))))
+    found = section(transfer_of_settings(made(table(settings(), {"mig": SIX["mig"]}))))
     # The best setting is the best for every seed and data set.
     assert (
         "with probability 1.000 on other seeds of the same data set and 1.000 on another data set"
@@ -139,43 +145,43 @@ def test_transfer() -> None:
         "transfer_pairs",
     ]
     alone = made(table(settings(["dsprites"]), SIX))
-    found = section(use_sections.transfer_of_settings(alone))
+    found = section(transfer_of_settings(alone))
     assert found.missing == ("settings of two data sets, to compare their order",)
 
 
 def test_downstream_tasks() -> None:
-    found = section(use_sections.downstream_tasks(made(whole())))
+    found = section(downstream_tasks(made(whole())))
     assert found.finding.startswith(
         "MIG goes along with the accuracy of downstream tasks most (mean Spearman 1.00), SAP least (-1.00); "
         "SAP goes along with their statistical efficiency most (mean Spearman 1.00)"
     )
     without = {name: rule for name, rule in TASKS.items() if "efficiency" not in name}
-    found = section(use_sections.downstream_tasks(made(table(settings(), {**SIX, **without}))))
+    found = section(downstream_tasks(made(table(settings(), {**SIX, **without}))))
     assert found.missing == ("accuracies for 100 and 10,000 points, which make the efficiency",)
-    assert isinstance(use_sections.downstream_tasks(made(table(settings(), SIX))), str)
+    assert isinstance(downstream_tasks(made(table(settings(), SIX))), str)
 
 
 def test_five_comparisons() -> None:
-    found = section(sections.five_comparisons(made(table(settings(), {"mig": SIX["mig"]}))))
+    found = section(five_comparisons(made(table(settings(), {"mig": SIX["mig"]}))))
     assert found.finding == (
         "Over everything, FactorVAE has the highest median of 1 of 1 score; data set by data set, 1 method "
         "came first somewhere, FactorVAE most often (2 of 2)."
     )
     assert len(found.drawings) == 5
-    assert len(section(sections.five_comparisons(made(whole(seeds=1)))).drawings) == 4
+    assert len(section(five_comparisons(made(whole(seeds=1)))).drawings) == 4
 
 
 def test_reconstructions_need_pictures(tmp_path: Path) -> None:
-    assert isinstance(sections.reconstructions(made(whole())), str)
+    assert isinstance(reconstructions(made(whole())), str)
 
 
 def test_own_runs_beside_published_ones() -> None:
     own, theirs = settings(), settings(source="published")
-    found = section(sections.own_beside_published(table(own, SIX).table, table(theirs, SIX).table))
+    found = section(own_beside_published(table(own, SIX).table, table(theirs, SIX).table))
     assert found.finding.startswith("36 of 36 scores of 12 shared settings (100%) agree")
     assert [drawing.name for drawing in found.drawings] == ["agreement_dsprites", "agreement_cars3d"]
     other = table(settings(["rooms"], source="published"), SIX)
-    assert isinstance(sections.own_beside_published(table(own, SIX).table, other.table), str)
+    assert isinstance(own_beside_published(table(own, SIX).table, other.table), str)
 
 
 def test_scores_can_be_chosen() -> None:
@@ -193,7 +199,7 @@ def test_codes_that_are_not_there() -> None:
 def test_a_table_of_losses_only() -> None:
     losses = made(table(settings(), {"elbo.kl": SIX["mig"]}, ""))
     assert losses.scores == []
-    for _, build in sections.SECTIONS:
+    for _, build in SECTIONS:
         assert isinstance(build(losses), str)
 
 
@@ -208,7 +214,7 @@ def published_runs(reference: Path) -> Material:
 
 
 def test_published_metrics_agree_as_the_study_says(published_runs: Material) -> None:
-    found = section(sections.agreement_of_metrics(published_runs))
+    found = section(agreement_of_metrics(published_runs))
     of_all = found.sheets[0].table
     rows = of_all[of_all["data"] == "dsprites"].set_index(["first", "second"])["estimate"]
     beta, factor, mig, dci, modularity, sap = STUDY_SCORES
@@ -222,7 +228,7 @@ def test_published_metrics_agree_as_the_study_says(published_runs: Material) -> 
 
 
 def test_published_settings_transfer_as_the_study_says(published_runs: Material) -> None:
-    found = section(use_sections.transfer_of_settings(published_runs))
+    found = section(transfer_of_settings(published_runs))
     rows = found.sheets[0].table.set_index(["data", "score"])["probability"]
     expected = {
         ("same", "same"): 0.807,
@@ -234,7 +240,7 @@ def test_published_settings_transfer_as_the_study_says(published_runs: Material)
 
 
 def test_published_variance_is_explained_as_the_study_says(published_runs: Material) -> None:
-    found = section(sections.method_setting_seed(published_runs))
+    found = section(method_setting_seed(published_runs))
     shares = next(sheet for sheet in found.sheets if sheet.name == "shares_of_variance").table
     # The study reports 37% for the method and 59% with its hyper-parameter, over seven data sets.
     assert shares["method"].mean() == pytest.approx(0.37, abs=0.06)

@@ -14,9 +14,10 @@ from unweave.cli import app
 from unweave.commands.select import metrics_asked, supervised_scores
 from unweave.errors import UnweaveError
 from unweave.evaluation.score_store import kept_scores
+from unweave.files import write_json
 from unweave.report.names import CHOOSERS as KNOWN_TO_THE_REPORT
 from unweave.results import read_table
-from unweave.runs.store import RunFolder, write_json
+from unweave.runs.store import RunFolder
 from unweave.selection.select import CHOOSERS
 from unweave.study import StudyFolder
 

@@ -13,10 +13,11 @@ from selection.tiny_study import IMAGES, trained_study
 from unweave.data import from_arrays, load
 from unweave.errors import UnweaveError
 from unweave.evaluation.encoders import Posterior
+from unweave.files import write_json
 from unweave.methods import AE
 from unweave.results import check_table
 from unweave.runs.run import Run
-from unweave.runs.store import RunFolder, read_tensors, write_json, write_tensors
+from unweave.runs.store import RunFolder, read_tensors, write_tensors
 from unweave.selection import Selection, candidates_in, select
 from unweave.selection import codes as codes_module
 from unweave.selection.codes import drawn_images, encoded, mean_kl

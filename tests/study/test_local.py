@@ -12,7 +12,7 @@ import pytest
 from study.chaos import STUDY, chaos, in_order, start, table_of, worker_pids
 from study.tiny import Pretend, tiny_spec
 from unweave.errors import DiskFullError, UnweaveError
-from unweave.runs.store import write_json
+from unweave.files import write_json
 from unweave.study import StudyFolder, StudySpec
 from unweave.study.engines.local import Post, posts_for, run_local
 from unweave.study.ledger import Ledger

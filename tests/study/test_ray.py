@@ -20,7 +20,6 @@ from study.noted import Noted, lines_of
 from study.tiny import Pretend, tiny_spec
 from unweave.errors import UnweaveError
 from unweave.study import StudyFolder, StudySpec
-from unweave.study.engines.local import open_ledger
 from unweave.study.engines.ray import run_ray
 from unweave.study.engines.ray_cluster import Portion, machines, portion_for
 from unweave.study.ledger import Ledger
@@ -28,6 +27,7 @@ from unweave.study.planner import plan_of
 from unweave.study.presets import with_fields
 from unweave.study.progress import Status
 from unweave.study.table import collect
+from unweave.study.tasks import open_ledger
 from unweave.study.work import TrainAndScore
 from unweave.study.worker import Worker
 from unweave.training.trainer import Stopped

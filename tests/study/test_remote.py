@@ -10,11 +10,11 @@ from study.tiny import Pretend, tiny_spec
 from unweave.errors import DiskFullError
 from unweave.runs.store import RunFolder
 from unweave.study import StudyFolder
-from unweave.study.engines.local import open_ledger
 from unweave.study.engines.remote import Job, do_job, files_of, receive
 from unweave.study.ledger import Task
 from unweave.study.planner import Unit, plan_of
 from unweave.study.table import collect
+from unweave.study.tasks import open_ledger
 from unweave.study.work import Progress, TrainAndScore, Work
 from unweave.study.worker import Worker
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from unweave.evaluation.scores import SCHEMA, Score, Scores
+from unweave.files import write_json
 from unweave.metrics import metric_named
-from unweave.runs.store import write_json
 from unweave.streams import Stream
 from unweave.study import StudyFolder, StudySpec
 from unweave.study.planner import Unit

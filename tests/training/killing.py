@@ -24,8 +24,8 @@ from study.tiny import tiny_spec
 from training.test_trainer import spec, train
 from unweave.methods import BetaTCVAE, BetaVAE, FactorVAE
 from unweave.study import StudyFolder
-from unweave.study.engines.local import open_ledger
 from unweave.study.planner import plan_of
+from unweave.study.tasks import open_ledger
 from unweave.study.work import TrainAndScore
 from unweave.study.worker import Worker
 

@@ -8,21 +8,21 @@ from training.tiny import TINY
 from unweave.methods import BetaVAE, FactorVAE
 from unweave.methods.method import Adam
 from unweave.nn.networks.vae import Encoder
+from unweave.nn.optimiser import PopulationOptimiser
 from unweave.runs.spec import RunSpec
-from unweave.training.adam import PopulationAdam
 from unweave.training.population import Population
 
 RATE = 1e-5
 
 
-def rounded_adam(start: Tensor) -> PopulationAdam:
+def rounded_adam(start: Tensor) -> PopulationOptimiser:
     """Of networks that hold their parameters in bfloat16."""
-    adam = PopulationAdam([start], Adam())
+    adam = PopulationOptimiser([start], Adam())
     adam.attach([start.bfloat16()])
     return adam
 
 
-def updated(adam: PopulationAdam, steps: int) -> None:
+def updated(adam: PopulationOptimiser, steps: int) -> None:
     """Under a gradient that does not change Adam moves by its rate, whatever the gradient's size."""
     gradient = torch.full_like(adam.parameters[0], 3.0)
     for step in range(steps):
@@ -43,7 +43,7 @@ def test_updates_that_bfloat16_would_lose_add_up() -> None:
 
 def test_of_float32_parameters_there_is_no_second_copy() -> None:
     start = torch.ones(2, 3)
-    adam = PopulationAdam([start], Adam())
+    adam = PopulationOptimiser([start], Adam())
     updated(adam, 10)
     assert adam.masters[0].data_ptr() == adam.parameters[0].data_ptr() == start.data_ptr()
     torch.testing.assert_close(start, torch.full((2, 3), 1 - 10 * RATE), rtol=0, atol=1e-6)

@@ -153,5 +153,10 @@ class Outsider(Autoencoder):
 
 
 def test_a_method_that_could_not_be_opened_again_is_refused_before_training() -> None:
-    with pytest.raises(UnweaveError, match="Outsider is not one of the methods of this unweave"):
-        RunSpec(Outsider())
+    @dataclass(frozen=True)
+    class Local(Outsider):
+        name: ClassVar[str] = "local"
+
+    assert RunSpec(Outsider()).plugins[0].place.endswith(":Outsider")
+    with pytest.raises(UnweaveError, match="Local cannot be found in .*Define it at the top level"):
+        RunSpec(Local())

@@ -51,7 +51,7 @@ def test_a_discriminator_is_trained_and_kept_only_where_it_plays(tmp_path: Path)
 
 def test_codes_are_drawn_only_from_a_gaussian_posterior() -> None:
     population = Population([spec(AAE()), spec(AAE(posterior="gaussian"))], TINY.shape, torch.device("cpu"))
-    spread = {
-        run.method: float(drawn) for run, drawn in zip(population.specs, population.spread, strict=True)
+    noise_scale = {
+        run.method: float(drawn) for run, drawn in zip(population.specs, population.noise_scale, strict=True)
     }
-    assert spread == {AAE(): 0.0, AAE(posterior="gaussian"): 1.0}
+    assert noise_scale == {AAE(): 0.0, AAE(posterior="gaussian"): 1.0}

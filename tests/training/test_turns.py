@@ -37,7 +37,7 @@ def trained(steps: int, *methods: OwnNetworks) -> Population:
 
 def weights_of(population: Population, player: str) -> list[Tensor]:
     (found,) = [each for each in population.players if each.name == player]
-    return [weight.clone() for weight in found.adam.masters]
+    return [weight.clone() for weight in found.optimiser.masters]
 
 
 class PlainAdam:
@@ -82,7 +82,7 @@ def test_the_discriminator_moves_and_then_the_generator_twice() -> None:
 def test_gradients_are_those_of_the_objectives_and_nobody_moves() -> None:
     method = InfoGAN()
     population = population_of(method, method)
-    before = [weight.clone() for player in population.players for weight in player.adam.masters]
+    before = [weight.clone() for player in population.players for weight in player.optimiser.masters]
     update = Update(population, HostBatches(TINY, CPU), len(TINY))
     found = list(update.gradients())
     assert [player.name for player, _ in found] == [DISCRIMINATOR, GENERATOR, GENERATOR]
@@ -92,7 +92,7 @@ def test_gradients_are_those_of_the_objectives_and_nobody_moves() -> None:
     for player, gradients in found:
         expected = torch.autograd.grad(losses[player.name].sum(), player.parameters(), retain_graph=True)
         torch.testing.assert_close(gradients, list(expected), rtol=1e-3, atol=1e-5)
-    after = [weight for player in population.players for weight in player.adam.masters]
+    after = [weight for player in population.players for weight in player.optimiser.masters]
     assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
 
 

@@ -6,14 +6,16 @@ import os
 import re
 import sys
 import traceback
+import warnings
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from cyclopts import App, CycloptsError
 
-from unweave.commands.console import FLAGS_HELP, is_verbose, split_verbosity, verbosity
-from unweave.errors import UnweaveError
+from unweave.commands.console import FLAGS_HELP, is_verbose, print_problem, split_verbosity, verbosity
+from unweave.errors import PluginChangedWarning, UnweaveError
 
 if TYPE_CHECKING:
     from cyclopts import ArgumentCollection
@@ -41,7 +43,7 @@ def run_command_line(app: App, words: Sequence[str]) -> None:
         tokens, level = split_verbosity(words)
     except UnweaveError as error:
         sys.exit(_refuse(error))
-    with verbosity(level):
+    with verbosity(level), warnings_as_lines():
         try:
             app(tokens, exit_on_error=False, print_error=False)
         except (UnweaveError, CycloptsError) as error:
@@ -57,6 +59,24 @@ def run_command_line(app: App, words: Sequence[str]) -> None:
             if error.filename is None:
                 raise
             sys.exit(_refuse(error))
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Print warnings about plug-ins as one line, without the place in the source."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(
+            message: Warning | str, category: type[Warning], filename: str, lineno: int, *more: Any
+        ) -> None:
+            if issubclass(category, PluginChangedWarning):
+                print_problem(str(message))
+            else:
+                usual(message, category, filename, lineno, *more)
+
+        warnings.showwarning = show
+        yield
 
 
 def _refuse(error: Exception) -> int:

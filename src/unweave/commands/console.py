@@ -32,6 +32,11 @@ class Report(Protocol):
         """Say that `done` of `total` is done of `what`."""
 
 
+def print_problem(text: str) -> None:
+    """Print one line on standard error about something that does not end the command."""
+    sys.stderr.write(f"unweave: {' '.join(text.split())}\n")
+
+
 def split_verbosity(tokens: Iterable[str]) -> tuple[list[str], Verbosity]:
     """The words of a command line without --quiet and --verbose, and which of the two was among them."""
     words = list(tokens)

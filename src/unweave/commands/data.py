@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from unweave.commands.console import Report, console, progress
+from unweave.commands.console import Report, console, print_problem, progress
 from unweave.commands.listing import Listing
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ class Files:
 @data_app.command(name="list")
 def list_data(*, files: Files | None = None) -> None:
     """List all data sets: what they hold, whether they need a file, and whether it is here."""
-    from unweave.data.catalogue import CATALOGUE
+    from unweave.data.catalogue import CATALOGUE, plugin_entries
     from unweave.places import data_root
 
     root = data_root((files or Files()).data_root)
     table = Listing("name", "images", "channels", "factors", "needs a file?", "is it here?", below="factors")
-    for entry in CATALOGUE:
+    for entry in (*CATALOGUE, *plugin_entries(print_problem)):
         factors = ", ".join(f"{factor.name} {factor.size}" for factor in entry.factors)
         here = "yes" if entry.is_here(root) else f"no: unweave data fetch {entry.name}"
         need = "yes" if entry.wanted else "no"

@@ -164,6 +164,6 @@ def show(path: Path, records: Sequence[Scores]) -> None:
 
 def write(records: Sequence[Scores], path: Path) -> None:
     """Write scores as JSON, whole or not at all."""
-    from unweave.runs.store import write_text
+    from unweave.files import write_text
 
     write_text(path, json.dumps([record.to_dict() for record in records], indent=1) + "\n")

@@ -11,11 +11,11 @@ import sys
 from cyclopts import App
 
 from unweave.commands.command_app import command_app
-from unweave.commands.console import console
+from unweave.commands.console import console, print_problem
 from unweave.commands.listing import Listing
 from unweave.metrics.examples import MEANING, TEST, TRAIN, stored_scores
 from unweave.metrics.metric import Change, Metric
-from unweave.metrics.table import METRICS, metric_named
+from unweave.metrics.table import METRICS, metric_named, plugin_metrics
 
 NEEDS = {
     "codes": "codes and factors",
@@ -49,7 +49,7 @@ def list_metrics() -> None:
     from rich.markup import escape
 
     table = Listing("name", "range", "better", "needs", "protocol", below="protocol")
-    for metric in METRICS:
+    for metric in (*METRICS, *plugin_metrics(print_problem)):
         table.add_row(metric.name, range_of(metric), better(metric), metric.needs, escape(metric.protocol()))
     console().print(table)
 

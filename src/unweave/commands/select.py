@@ -114,7 +114,8 @@ def _show_ranking(found: Selection, chooser: str, top: int) -> None:
 
 def _varied_fields(runs: Sequence[Candidate]) -> list[str]:
     """Fields in which runs differ, besides method and seed."""
-    names = [field.name for field in dataclasses.fields(RunSpec) if field.name not in ("method", "seed")]
+    apart = ("method", "seed", "plugins")
+    names = [field.name for field in dataclasses.fields(RunSpec) if field.name not in apart]
     return [name for name in names if len({getattr(run.spec, name) for run in runs}) > 1]
 
 

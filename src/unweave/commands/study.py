@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Collection
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +18,9 @@ from unweave.commands.console import detail, is_quiet, is_verbose, resume_line, 
 from unweave.data import GroundTruth
 from unweave.errors import UnweaveError
 from unweave.study.display import evaluation_lines, study_display, training_table
+from unweave.study.engines.engine import engine_named
 from unweave.study.engines.local import cores
+from unweave.study.engines.slurm import submitted_jobs
 from unweave.study.evaluation_time import evaluation_time
 from unweave.study.folder import StudyFolder, missing_data, open_named
 from unweave.study.ledger import Ledger
@@ -94,8 +97,14 @@ def run(
     workers: int | None = None,
     device: str = "auto",
     population: int | None = None,
-    engine: Literal["local", "ray"] = "local",
+    engine: str = "local",
     address: str | None = None,
+    partition: str | None = None,
+    time: str | None = None,
+    gres: str | None = None,
+    cpus: int | None = None,
+    array: int | None = None,
+    sbatch: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     shard: str | None = None,
     steps: int | None = None,
     metrics: str | None = None,
@@ -118,11 +127,23 @@ def run(
     population
         Runs that train together. Default: what suits the device.
     engine
-        local: processes of this machine; ray: a Ray cluster (needs unweave[ray]).
+        local: processes of this machine; ray: a Ray cluster (needs unweave[ray]); slurm: Slurm jobs.
     address
         Of the Ray cluster, as in auto or ray://host:10001. Default: one of its own on this machine.
+    partition
+        Slurm partition of the jobs.
+    time
+        Time limit of each Slurm job, as in 12:00:00; the next job resumes from the checkpoints.
+    gres
+        Generic resources of each Slurm job, as in gpu:1.
+    cpus
+        Cores of each Slurm job.
+    array
+        Slurm jobs. Default: 8, or one for each population if these are fewer.
+    sbatch
+        Further arguments of sbatch, as in "--account=lab --qos=high".
     shard
-        i/n: only the i-th of n parts (from 0), for Slurm arrays and other schedulers.
+        i/n: only the i-th of n parts (from 0), for other schedulers.
     steps
         Train all runs for so many steps: another, shorter study.
     metrics
@@ -134,9 +155,9 @@ def run(
     data_root
         Folder of the official files of data sets.
     """
-    if address is not None and engine != "ray":
-        raise UnweaveError("--address names a Ray cluster. Give --engine ray too, or leave --address out.")
-    at_least_one(workers=workers)
+    at_least_one(workers=workers, cpus=cpus, array=array)
+    slurm = {"partition": partition, "time": time, "gres": gres, "cpus": cpus, "array": array}
+    chosen = engine_named(engine, {"workers": workers, "address": address, "sbatch": sbatch, **slurm})
     session = prepare_study(
         study,
         out=out,
@@ -155,12 +176,12 @@ def run(
     try:
         with ExitStack() as stack:
             tell = None if is_quiet() else stack.enter_context(study_display())
-            ended = session.run(workers, tell, engine, address)
+            ended = session.run(chosen, tell, say)
     except KeyboardInterrupt as stop:
         sys.stderr.write(resume_line(stop))
         sys.exit(130)
     print(ended)
-    failed = _tell_failures(made)
+    failed = _tell_failures(made, {run for unit in session.units for run in unit.runs})
     if not shard and _collect(made, [], made.table):
         where = shlex.quote(str(made.path))
         say_next(
@@ -186,12 +207,14 @@ def status(study: Path) -> None:
     units, ledger_path = read_plan(folder), folder.path / "ledger.sqlite"
     if ledger_path.exists():
         ledger = Ledger(ledger_path)
-        found = status_of(folder, units, ledger)
-        print(f"{folder.spec.name}: {found}")
+        progress = status_of(folder, units, ledger)
+        print(f"{folder.spec.name}: {progress}")
         for unit, share in ledger.running().items():
             print(f"  working on {unit}: {share:.0%}")
     else:
         print(f"{folder.spec.name}: {status_of_folders(folder)} (from the runs' folders: there is no ledger)")
+    if jobs := submitted_jobs(folder):
+        print(f"  submitted to Slurm: squeue --jobs {','.join(jobs)}; to cancel: scancel {' '.join(jobs)}")
     _tell_failures(folder)
 
 
@@ -205,12 +228,13 @@ def retry(study: Path) -> None:
     """
     folder = StudyFolder(study)
     runs, ledger_path = folder.runs, folder.path / "ledger.sqlite"
-    if not ledger_path.exists():
+    failed = failures_of(folder)
+    if not ledger_path.exists() and not failed:
         raise UnweaveError(
             f"there is nothing to retry: no run of {study} was started here. Start it with: unweave study "
             f"run {study}"
         )
-    opened = Ledger(ledger_path).retry()
+    opened = Ledger(ledger_path).retry() if ledger_path.exists() else len(failed)
     for run_id in runs:
         (folder.run_path(run_id) / "error.json").unlink(missing_ok=True)
     print(f"{opened} tasks are open again: unweave study run {study}")
@@ -268,12 +292,12 @@ def _tell_time(
 ) -> None:
     """Train each kind of run for some seconds, measure made-up codes, and say how long all of it takes."""
     chosen = pick_device(device)
-    found = timed(parts_of(study, units, missing), device, data_root)
-    populations = [each.part.together for each in found if each.measured]
+    parts = timed(parts_of(study, units, missing), device, data_root)
+    populations = [entry.part.together for entry in parts if entry.measured]
     sizes = " or ".join(dict.fromkeys(str(len(runs)) for runs in populations))
     data = " and ".join(dict.fromkeys(runs[0].data for runs in populations))
     print(f"training, measured for {SECONDS:.0f} seconds on {chosen}, {sizes} runs together, with {data}:")
-    print("\n".join(training_table(found)))
+    print("\n".join(training_table(parts)))
     if missing:
         print("data that is not here is counted like data of as many channels that is")
     runs = [run for run in study.spec.runs if run.data not in missing]
@@ -284,7 +308,7 @@ def _tell_time(
     left = [run for run in left if run.data in truths]
     if left:
         evaluation = evaluation_time(study.spec, left, truths, chosen)
-        training = sum(each.seconds for each in found)
+        training = sum(entry.seconds for entry in parts)
         print("\n".join(evaluation_lines(evaluation, training, cores(), len(left), bool(missing))))
 
 
@@ -300,9 +324,9 @@ def _describe(spec: StudySpec, units: list[Unit]) -> None:
     say(f"measured: {', '.join(spec.metrics)}; {' and '.join(spec.representations)} codes")
 
 
-def _tell_failures(folder: StudyFolder) -> int:
+def _tell_failures(folder: StudyFolder, runs: Collection[str] | None = None) -> int:
     """Print the first failed tasks and what to do about them; return how many failed."""
-    failures = failures_of(folder)
+    failures = failures_of(folder, runs)
     for failure in failures[:10]:
         print(f"failed: {failure.task.kind} {failure.task.id}: {failure.error}", file=sys.stderr)
     for run_id in folder.runs if failures and is_verbose() else ():

@@ -18,6 +18,7 @@ from unweave.commands.command_app import command_app
 from unweave.commands.console import (
     detail,
     is_quiet,
+    print_problem,
     progress,
     resume_line,
     say,
@@ -30,21 +31,19 @@ from unweave.data.own.sizing import Fit, Size, size_named
 from unweave.display.progress import TrainingProgress, training_display
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.evaluation.score_store import evaluate_run
-from unweave.methods import METHODS, settings_of, summary
+from unweave.methods import METHODS, method_named, plugin_methods, settings_of, summary
 from unweave.methods.method import Method, numeric_settings
-from unweave.nn.distributions.likelihood import Likelihood
 from unweave.nn.layers.precision import Precision
-from unweave.nn.networks.vae import Architecture
-from unweave.nn.schedule import Schedule
+from unweave.plugins.loading import is_reference
 from unweave.runs.gallery import draw_missing_pictures
 from unweave.runs.run import Run, folder_name
 from unweave.runs.spec import RunSpec, method_with
 from unweave.runs.store import RunFolder
 from unweave.study import StudyFolder, StudySpec
-from unweave.study.engines.local import open_ledger, shard_ledger
 from unweave.study.planner import Unit, plan_of, population_size
 from unweave.study.spec import whole_numbers
 from unweave.study.table import collect, write_table
+from unweave.study.tasks import open_ledger, shard_ledger
 from unweave.study.work import Progress, TrainAndScore, Work
 from unweave.study.worker import Worker
 from unweave.training.batches import Data
@@ -99,14 +98,21 @@ class Options:
     """Images a step. Default: 64."""
     latents: int | None = None
     """Dimensions of the code. Default: 10."""
-    architecture: Architecture | None = None
-    """The networks: released, table2 or mlp."""
-    likelihood: Likelihood | None = None
-    """p(x|z): bernoulli or gaussian."""
+    architecture: str | None = None
+    """The networks: released, table2, mlp or resnet. Default: released."""
+    likelihood: str | None = None
+    """p(x|z): bernoulli, gaussian, gaussian_unit, gaussian_learned, laplace or continuous_bernoulli.
+    Default: bernoulli."""
     learning_rate: float | None = None
-    """Of the autoencoder's Adam. Default: 1e-4 (study)."""
-    schedule: Schedule | None = None
+    """Of the run's optimiser. Default: 1e-4 (study)."""
+    optimiser: str | None = None
+    """The optimiser: adam, or adamw (with --weight-decay). Default: adam."""
+    weight_decay: float | None = None
+    """Decoupled weight decay of adamw, such as 0.01. Default: 0."""
+    schedule: str | None = None
     """How the learning rate changes: constant, linear or cosine."""
+    warmup: float | None = None
+    """Share of the steps over which the learning rate rises from 0, such as 0.05. Default: 0."""
     gradient_clip: float | None = None
     """The largest norm of a run's gradient. Default: none."""
     precision: Precision | None = None
@@ -132,7 +138,12 @@ class Options:
 def train_app(method: str | None = None) -> App:
     """The commands of all methods; only that of a method if there is one of that name, which is faster."""
     app = command_app("unweave train", "Train a model, or several that share data and networks.")
-    for kind in [kind for kind in METHODS if kind.name == method] or METHODS:
+    if method is not None and is_reference(method):
+        kind = method_named(method)
+        app.command(_command(kind), name=method, help=summary(kind))
+        return app
+    built_in = [kind for kind in METHODS if kind.name == method]
+    for kind in built_in or (*METHODS, *plugin_methods(print_problem)):
         app.command(_command(kind), name=kind.name, help=summary(kind))
     return app
 
@@ -183,7 +194,7 @@ def specs_of(kind: type[Method], given: dict[str, Any], options: Options) -> lis
         shared["steps"] = preset.steps[kind.name]
     settings = preset.settings.get(kind.name, {}) | given
     for f in dataclasses.fields(RunSpec):
-        if f.name not in ("method", "seed") and getattr(options, f.name) is not None:
+        if f.name not in ("method", "seed", "plugins") and getattr(options, f.name) is not None:
             shared[f.name] = getattr(options, f.name)
     shared.setdefault("precision", default_precision(options.device, kind()))
     seeds = [options.seed or 0] if options.seeds is None else whole_numbers(options.seeds)
@@ -199,7 +210,7 @@ def specs_of(kind: type[Method], given: dict[str, Any], options: Options) -> lis
     specs: list[RunSpec] = []
     for combination in product(*swept.values()):
         chosen = settings | dict(zip(swept, combination, strict=True))
-        method = method_with(kind.name, chosen)
+        method = method_with(kind, chosen)
         specs += [RunSpec(method, seed=seed, **shared) for seed in seeds]
     return list(dict.fromkeys(specs))
 

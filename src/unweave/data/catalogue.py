@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from unweave.data.cache import Progress
 from unweave.data.entry import Entry
 from unweave.data.grid import GroundTruth
+from unweave.data.own.plugin import entry_at
 from unweave.data.sets import cars3d, dsprites, mpi3d, rooms, shapes3d, smallnorb, sprite_variants
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.places import data_root
+from unweave.plugins.loading import (
+    check_entry_name,
+    installed_names,
+    installed_parts,
+    place_of,
+    refuse_built_in,
+)
 
 CATALOGUE = (
     dsprites.ENTRY,
@@ -28,11 +37,24 @@ CATALOGUE = (
 
 
 def entry_of(name: str) -> Entry:
-    """What is known of the data set of that name."""
+    """What is known of the data set of that name: built in, of an installed plug-in, or `file.py:Name`."""
     names = [entry.name for entry in CATALOGUE]
-    if name not in names:
-        raise UnweaveError(f'there is no data set "{name}". {did_you_mean(name, names)}')
-    return CATALOGUE[names.index(name)]
+    if name in names:
+        return CATALOGUE[names.index(name)]
+    place = place_of("data", name)
+    if place is None:
+        known = [*names, *installed_names("data")]
+        raise UnweaveError(f'there is no data set "{name}". {did_you_mean(name, known)}')
+    entry = entry_at(place)
+    refuse_built_in("data", entry.name, names, place)
+    check_entry_name("data", name, entry.name)
+    return entry
+
+
+def plugin_entries(problem: Callable[[str], None]) -> list[Entry]:
+    """The data sets of installed plug-ins; `problem` gets a sentence on each that cannot be used."""
+    names = [entry.name for entry in CATALOGUE]
+    return list(installed_parts("data", names, entry_of, problem))
 
 
 def load(

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.errors import ChecksumError, MissingFileError, UnweaveError
+from unweave.files import replacing
 from unweave.places import cache_folder
 
 CHECKSUM = re.compile("sha256:[0-9a-f]{64}|md5:[0-9a-f]{32}|git:[0-9a-f]{40}")
@@ -159,12 +158,7 @@ def _remembered() -> dict[str, Any]:
 def _remember(key: str, entry: list[Any]) -> None:
     """Add to the record, and drop files that are gone. Nothing is lost but time if this cannot be done."""
     path = cache_folder() / "verified.json"
-    part = path.with_name(f"verified.{os.getpid()}.{threading.get_ident()}.part")
     with suppress(OSError):
         kept = {known: value for known, value in _remembered().items() if Path(known).exists()}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with replacing(path) as part:
             part.write_text(json.dumps(kept | {key: entry}))
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)

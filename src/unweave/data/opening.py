@@ -17,6 +17,7 @@ from unweave.data.own.construct import from_file, from_folder
 from unweave.data.own.reference import Reference
 from unweave.data.own.sizing import Fit, Size
 from unweave.errors import MissingFileError, UnweaveError, did_you_mean
+from unweave.plugins.loading import absolute, names_plugin
 
 Data: TypeAlias = GroundTruth | Collection
 
@@ -39,10 +40,11 @@ def open_data(
     table whose column `file` names pictures in its folder. A name of the catalogue stands before a folder of
     the same name: write "./dsprites" for the folder. `table`, `size` and `fit` are for one's own data (see
     `from_folder`); with size "auto", images are padded or shrunk to a size that convolutional networks take.
+    A data set of a plug-in is named by its entry point, `file.py:Name` or `module:Name`.
 
     `root` is the folder of the official files of data sets.
     """
-    if isinstance(named, str) and named in _names():
+    if isinstance(named, str) and (named in _names() or names_plugin("data", named)):
         if table is not None or size != "auto" or fit is not None:
             raise UnweaveError(
                 f"{named} has its own factors and image size. Table, size and fit are for your own data."
@@ -66,14 +68,23 @@ def open_data(
 
 
 def is_place(named: object, folder: Path = Path()) -> TypeGuard[str | Path]:
-    """Whether a user named a folder or file, seen from a folder, and not a data set of the catalogue."""
+    """Whether a user named a folder, file or plug-in, seen from a folder, and not one of the catalogue."""
     if not isinstance(named, str) or named in _names():
         return isinstance(named, Path)
-    return _has_separator(named) or (folder / named).exists()
+    return _has_separator(named) or (folder / named).exists() or names_plugin("data", named)
+
+
+def open_seen_from(folder: Path, named: str | Path) -> Data:
+    """Open one's own data, or that of a plug-in, by a path relative to a folder."""
+    if isinstance(named, str) and names_plugin("data", named):
+        return open_data(absolute(named, folder))
+    return open_data(folder / Path(named).expanduser())
 
 
 def open_reference(reference: Reference, progress: Progress | None = None) -> Data:
     """Open one's own data as it was opened before, and see that it is the same."""
+    if reference.kind == "plugin":
+        return _open_plugin(reference, progress)
     path = Path(reference.path)
     if not path.exists():
         raise MissingFileError(
@@ -96,6 +107,17 @@ def open_reference(reference: Reference, progress: Progress | None = None) -> Da
         raise UnweaveError(
             f'{path} does not hold the data set "{reference.name}" that was recorded ({reference.source}), '
             f"but {found.source}. Restore its images and factors, or name the {reference.kind} that has them."
+        )
+    return found
+
+
+def _open_plugin(reference: Reference, progress: Progress | None) -> Data:
+    found = load(reference.path, progress=progress)
+    if found.source != reference.source:
+        raise UnweaveError(
+            f'the data set "{reference.name}" of the plug-in {reference.path} has changed: '
+            f"{reference.source} was recorded, and it is {found.source}. Restore that version of the "
+            "plug-in, or pass the data as an object: unweave.load(run, data=...)."
         )
     return found
 
@@ -148,7 +170,8 @@ def _open_where_it_was(reference: Reference) -> Data:
 def _open_at(place: str | Path, reference: Reference | None, root: str | Path | None) -> Data:
     """What lies at a place, with the options of the reference if it is of the same kind."""
     path = Path(place).expanduser()
-    if reference is not None and path.exists() and path.is_dir() == (reference.kind == "folder"):
+    own = reference is not None and reference.kind != "plugin"
+    if own and path.exists() and path.is_dir() == (reference.kind == "folder"):
         return open_reference(dataclasses.replace(reference, path=str(path.resolve())))
     return open_data(place, root)
 

@@ -13,6 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 from unweave.data.collection import Collection, Continuous
 from unweave.data.grid import Factor, Factors, GroundTruth, Images
 from unweave.errors import UnweaveError
+from unweave.files import replacing
 from unweave.streams import Stream
 
 COLUMNS = 10
@@ -74,19 +75,14 @@ def moving_sheet(title: str, rows: Sequence[tuple[str, Images]]) -> list[Image.I
 
 def save(picture: Image.Image | Sequence[Image.Image], path: Path) -> None:
     """Write a picture, or frames as a moving one, whole or not at all; the format follows the ending."""
-    part = path.with_name(f".part-{path.name}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with replacing(path, keep_suffix=True) as part:
             if isinstance(picture, Image.Image):
                 picture.save(part)
             else:
                 # There and back again, so that it never jumps.
                 first, *others = [*picture, *picture[-2:0:-1]]
                 first.save(part, save_all=True, append_images=others, duration=120, loop=0)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
     except (OSError, ValueError) as error:
         raise UnweaveError(
             f"cannot write the picture {path}: {error}. Choose a name that ends in .png in a folder "

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from unweave.errors import UnweaveError
 from unweave.evaluation.sources import Source
-from unweave.metrics.metric import COUNTS, Metric, asked_names
-from unweave.metrics.table import SUITES, metrics_named
+from unweave.metrics.metric import COUNTS, Metric
+from unweave.metrics.table import Asked, metrics_named, named_singly
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Request:
     by_name: frozenset[str]
 
     @classmethod
-    def of(cls, metrics: str | Sequence[str]) -> Request:
+    def of(cls, metrics: Asked) -> Request:
         """What names of metrics and suites stand for; a wrong name is refused."""
-        return cls(metrics_named(metrics), frozenset(asked_names(metrics)) - SUITES.keys())
+        return cls(metrics_named(metrics), named_singly(metrics))
 
     @property
     def lenient(self) -> bool:

@@ -17,7 +17,7 @@ from unweave.evaluation.encoders import encoder_of
 from unweave.evaluation.measuring import measure_choice, measure_source
 from unweave.evaluation.scores import Scores
 from unweave.evaluation.sources import GroundTruthSource, Source, Tell
-from unweave.metrics.table import METRICS
+from unweave.metrics.table import METRICS, Asked
 from unweave.streams import Stream
 
 __all__ = ["POINTS", "REPRESENTATIONS", "Effort", "evaluate", "measure_source", "source_of"]
@@ -28,7 +28,7 @@ def evaluate(
     factors: Any = None,
     *,
     data: str | Path | GroundTruth | Collection | None = None,
-    metrics: str | Sequence[str] = "headline",
+    metrics: Asked = "headline",
     representation: str = "mean",
     log_var: Any = None,
     test: tuple[Any, Any] | None = None,
@@ -49,7 +49,7 @@ def evaluate(
       `unweave.evaluation.encoders.encoder_of` for how each is called.
     - `evaluate(run)`, `evaluate("runs/...")`: a run, on the data that it was trained on, or on `data`.
 
-    `metrics` are names, or quick, headline, study or all. Of a suite, what cannot be measured is left out and
+    `metrics` are names, or quick, headline, study or all, or records of your own (`Metric`). Of a suite, what cannot be measured is left out and
     noted; a metric that is asked for by name is refused. `representation` is mean, or sampled: codes are then
     drawn from q(z|x). With `repeats`, each score is measured so many times more on points drawn anew (given
     arrays: on bootstrap samples of their rows), and gets an interval; its value stays the same.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import html
 import json
-import re
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +15,10 @@ from unweave.errors import UnweaveError
 from unweave.explore.api.run import intervention
 from unweave.explore.program import program_of
 from unweave.explore.run_view import CONTENTS, STYLES, RunView
-from unweave.runs.store import write_text
+from unweave.explore.scripts import bundle, pages
+from unweave.files import write_text
 from unweave.streams import Stream
 
-# In the order in which they may use each other: an exported page is one script.
-SCRIPTS = (
-    "state.js",
-    "drawing.js",
-    "panels.js",
-    "interventions.js",
-    "swaps.js",
-    "run.js",
-    "decoder.js",
-    "offline.js",
-)
-IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
-EXPORT = re.compile(r"^export ", re.MULTILINE)
 EXAMPLES = CONTENTS + STYLES  # true images to start from and to swap, for want of an encoder
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
@@ -63,15 +49,13 @@ def export_page(view: RunView, target: Path) -> None:
     """Write the page of a run with its decoder inside; about 2 MB for the published networks."""
     if target.is_dir():
         raise UnweaveError(f"{target} is a folder. Give the name of a file, such as {target / 'page.html'}.")
-    pages = files("unweave.explore") / "pages"
-    script = "".join((pages / name).read_text(encoding="utf-8") for name in SCRIPTS)
     text = PAGE.format(
         policy=POLICY,
         title=html.escape(view.run.path.name),
-        style=(pages / "style.css").read_text(encoding="utf-8"),
+        style=pages().joinpath("style.css").read_text(encoding="utf-8"),
         # "</script>" in a name would end the record.
         record=json.dumps(_record(view), allow_nan=False).replace("<", "\\u003c"),
-        script=EXPORT.sub("", IMPORT.sub("", script)),
+        script=bundle("run/offline.js"),
     )
     write_text(target, text)
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, fx, nn
 
 from unweave.errors import UnweaveError
+from unweave.nn.distributions.likelihood import likelihood_named
 from unweave.runs.run import Run
 
 # Names of torch's operations, by what becomes of them.
@@ -30,6 +31,8 @@ MOVES |= {"unsqueeze", "view"}
 MAPS = {"abs", "clamp", "exp", "leaky_relu", "log", "neg", "reciprocal", "relu", "round", "rsqrt", "sigmoid"}
 MAPS |= {"sqrt", "tanh"}
 PAIRS = {"add", "div", "eq", "maximum", "minimum", "mul", "sub"}
+# Pages take the sigmoid of what a program makes; means of other likelihoods become logits within this range.
+SMALLEST_MEAN = 1e-6
 # These make numbers of a shape, whatever stands in it.
 MADE = {"full_like", "new_full", "new_ones", "new_zeros", "ones_like", "zeros_like"}
 
@@ -64,7 +67,7 @@ Value: TypeAlias = "Placed | Tensor | float"
 
 
 def program_of(run: Run) -> Program:
-    """From a code (d,) to the logits of its image, (c, h, w), both in a row."""
+    """From a code (d,) to the logits of its mean image, (c, h, w), both in a row."""
     return written_down(_Decoding(Run(run.folder, "cpu")), run.spec.latents, run.spec.method.name)
 
 
@@ -92,9 +95,14 @@ class _Decoding(nn.Module):
     def __init__(self, run: Run) -> None:
         super().__init__()
         self.method, self.parts = run.spec.method, nn.ModuleDict(run.networks)
+        self.mean = likelihood_named(run.spec.likelihood).mean
 
     def forward(self, code: Tensor) -> Tensor:
-        return self.method.decode(dict(self.parts.items()), code[None, None])[0, 0]
+        output = self.method.decode(dict(self.parts.items()), code[None, None])[0, 0]
+        if self.mean is torch.sigmoid:
+            return output
+        mean = self.mean(output).clamp(SMALLEST_MEAN, 1 - SMALLEST_MEAN)
+        return torch.log(mean / (1 - mean))
 
 
 @torch.no_grad()
@@ -193,6 +201,23 @@ class _Writer:
         product = self.product(x, weight.T)
         return product if bias is None else self.pair("add", product, bias)
 
+    def convolved(
+        self,
+        x: Placed,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Sequence[int] = (1, 1),
+        padding: Sequence[int] = (0, 0),
+        *others: Any,
+    ) -> Placed:
+        """A convolution of stride 1: the same as a transposed one with its weights turned round."""
+        usual = others == ([1, 1], 1)[: len(others)] and {*stride} == {1}  # dilation, groups
+        if not usual or any(size - 1 < sides for size, sides in zip(weight.shape[2:], padding, strict=True)):
+            raise self._unknown("a convolution with strides, groups or dilation")
+        turned = weight.flip(2, 3).transpose(0, 1)
+        margins = [size - 1 - sides for size, sides in zip(weight.shape[2:], padding, strict=True)]
+        return self.transposed(x, turned, bias, stride, margins)
+
     def transposed(
         self,
         x: Placed,
@@ -276,6 +301,7 @@ OTHERS: dict[str, Callable[..., Placed]] = {
     "baddbmm": _Writer.dense,
     "bmm": _Writer.product,
     "cat": _Writer.join,
+    "conv2d": _Writer.convolved,
     "conv_transpose2d": _Writer.transposed,
     "gather": _Writer.gather,
     "linear": _Writer.dense_of_torch,

@@ -16,34 +16,20 @@ import socket
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib.resources import files
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from unweave.errors import UnweaveError
 from unweave.explore.api.answer import Answer, error_answer, json_answer
 from unweave.explore.api.study import study_records, traversal_png
+from unweave.explore.scripts import pages, script_names
 from unweave.explore.subject import Subject
 
 PAGES = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/style.css": ("style.css", "text/css; charset=utf-8"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
-    **{
-        f"/{name}": (name, "text/javascript; charset=utf-8")
-        for name in (
-            "main.js",
-            "state.js",
-            "source.js",
-            "drawing.js",
-            "panels.js",
-            "interventions.js",
-            "swaps.js",
-            "run.js",
-            "study.js",
-            "plots.js",
-        )
-    },
+    **{f"/{name}": (name, "text/javascript; charset=utf-8") for name in script_names()},
 }
 RUN_ROUTE = re.compile(r"/api/run/([0-9a-f]{1,64})(?:/([a-z]+))?")
 EVERYWHERE = ("", "0.0.0.0")  # noqa: S104  to bind to them is the user's choice
@@ -179,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
             cookie = f"{self.server.cookie}={token}; HttpOnly; SameSite=Strict; Path=/"
             return Answer(b"", "text/plain", {"Location": "/", "Set-Cookie": cookie}, HTTPStatus.SEE_OTHER)
         name, kind = PAGES[path]
-        return Answer((files("unweave.explore") / "pages" / name).read_bytes(), kind)
+        return Answer(pages().joinpath(name).read_bytes(), kind)
 
     def _data(self, body: dict[str, Any] | None) -> Answer:
         subject, asked = self.server.subject, (self.command, self.address.path)

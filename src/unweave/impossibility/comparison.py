@@ -69,7 +69,7 @@ class Comparison:
         for score in self.scores_before.scores:
             last = score.name.rpartition(".")[2]
             if last not in COUNTS and "train" not in last:
-                labels = needs[score.metric] != "unsupervised"
+                labels = needs.get(score.metric) != "unsupervised"
                 rows.append((score.name, labels, score.value, self.scores_after[score.name]))
         found = pd.DataFrame(rows, columns=["quantity", "labels", "before", "after"])
         return found.sort_values("labels", kind="stable", ignore_index=True)

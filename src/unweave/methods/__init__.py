@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -40,6 +41,14 @@ from unweave.methods.semi_supervised import (
     S2FactorVAE,
 )
 from unweave.methods.vae import VAE
+from unweave.plugins.loading import (
+    check_entry_name,
+    installed_names,
+    installed_parts,
+    load_reference,
+    place_of,
+    refuse_built_in,
+)
 
 __all__ = [
     "AAE",
@@ -80,7 +89,9 @@ __all__ = [
     "S2BetaTCVAE",
     "S2BetaVAE",
     "S2FactorVAE",
+    "is_built_in",
     "method_named",
+    "plugin_methods",
     "settings_of",
     "summary",
 ]
@@ -129,15 +140,49 @@ METHODS: tuple[type[Method], ...] = (
 
 
 def method_named(name: str) -> type[Method]:
-    """The method of that name.
+    """The method of that name: built in, of an installed plug-in, or `file.py:Name` or `module:Name`.
 
     >>> method_named("beta_vae")(beta=2.0)
     BetaVAE(beta=2.0)
     """
     names = [method.name for method in METHODS]
-    if name not in names:
-        raise UnweaveError(f'there is no method "{name}". {did_you_mean(name, names)}')
-    return METHODS[names.index(name)]
+    if name in names:
+        return METHODS[names.index(name)]
+    place = place_of("method", name)
+    if place is None:
+        known = [*names, *installed_names("method")]
+        raise UnweaveError(f'there is no method "{name}". {did_you_mean(name, known)}')
+    kind = checked_method(load_reference(place, "method"), place)
+    check_entry_name("method", name, kind.name)
+    return kind
+
+
+def checked_method(part: object, place: str) -> type[Method]:
+    """A class of a plug-in that can be used as a method, or one sentence on why it cannot."""
+    if not isinstance(part, type) or not issubclass(part, Method) or not is_dataclass(part):
+        raise UnweaveError(
+            f"{place} is not a method. A method is a frozen dataclass made from Autoencoder or OwnNetworks "
+            "of unweave.methods.method."
+        )
+    for name in ("name", "citation"):
+        if not isinstance(getattr(part, name, None), str):
+            raise UnweaveError(f"the method {place} has no {name}. Add {name}: ClassVar[str] to the class.")
+    if missing := sorted(getattr(part, "__abstractmethods__", ())):
+        raise UnweaveError(f"the method {place} does not define {', '.join(missing)}.")
+    if part not in METHODS:
+        refuse_built_in("method", part.name, [method.name for method in METHODS], place)
+    return part
+
+
+def is_built_in(kind: type[Method]) -> bool:
+    """Whether a method is one of the package."""
+    return kind in METHODS
+
+
+def plugin_methods(problem: Callable[[str], None]) -> list[type[Method]]:
+    """The methods of installed plug-ins; `problem` gets a sentence on each that cannot be used."""
+    names = [method.name for method in METHODS]
+    return list(installed_parts("method", names, method_named, problem))
 
 
 def summary(kind: type[Method]) -> str:

@@ -239,7 +239,9 @@ def _players(sizes: Callable[[Blueprint], tuple[int, int]], heads: bool = False)
     adam = Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
 
     def autoencoder(plan: Blueprint) -> ClassAutoencoder:
-        return ClassAutoencoder(plan.streams, plan.shape, *sizes(plan), plan.architecture, heads)
+        return ClassAutoencoder(
+            plan.streams, plan.shape, *sizes(plan), plan.architecture, heads, plan.likelihood
+        )
 
     def of_style(plan: Blueprint) -> Discriminator:
         return Discriminator(plan.streams, sizes(plan)[0], depth=2)

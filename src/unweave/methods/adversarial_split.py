@@ -27,6 +27,7 @@ from unweave.methods.method import (
 )
 from unweave.methods.supply import Groups, factors_in
 from unweave.nn.distributions.gaussian import Gaussian, certain
+from unweave.nn.distributions.likelihood import likelihood_named
 from unweave.nn.layers import as_numbers
 from unweave.nn.networks.two_parts import (
     LabelledDiscriminator,
@@ -117,7 +118,9 @@ class AdversarialSplit(OwnNetworks):
 
         # Of another pair: a roll by one pair. Its first image meets the z of an image, its second the prior.
         strangers = torch.stack([z[:, 0::2], prior], dim=2).flatten(1, 2)
-        made = torch.sigmoid(model.decoder(torch.cat([s.roll(2, dims=1), strangers], dim=-1)))
+        made = likelihood_named(moment.likelihood).mean(
+            model.decoder(torch.cat([s.roll(2, dims=1), strangers], dim=-1))
+        )
         discriminator = networks[DISCRIMINATOR]
         logits = discriminator(
             torch.cat([as_numbers(images), made], dim=1), torch.cat([labels, labels.roll(2, dims=1)], dim=1)
@@ -151,7 +154,9 @@ class AdversarialSplit(OwnNetworks):
 
     def _autoencoder(self, plan: Blueprint) -> TwoPartAutoencoder:
         first = self.content_dimensions(plan.latents)
-        return TwoPartAutoencoder(plan.streams, plan.shape, plan.latents, first, plan.architecture)
+        return TwoPartAutoencoder(
+            plan.streams, plan.shape, plan.latents, first, plan.architecture, plan.likelihood
+        )
 
 
 def _model(networks: Mapping[str, nn.Module]) -> TwoPartAutoencoder:

@@ -132,7 +132,9 @@ class DrNet(OwnNetworks):
 
     def _autoencoder(self, plan: Blueprint) -> TwoPartAutoencoder:
         first = self.content_dimensions(plan.latents)
-        return TwoPartAutoencoder(plan.streams, plan.shape, plan.latents, first, plan.architecture)
+        return TwoPartAutoencoder(
+            plan.streams, plan.shape, plan.latents, first, plan.architecture, plan.likelihood
+        )
 
     def _scene_discriminator(self, plan: Blueprint) -> Discriminator:
         pose = plan.latents - self.content_dimensions(plan.latents)

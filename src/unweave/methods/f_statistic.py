@@ -19,7 +19,7 @@ from unweave.methods.supply import Labels, Supply
 from unweave.nn.distributions.categorical import indicators
 from unweave.nn.distributions.f_distribution import log_f_cdf
 from unweave.nn.distributions.gaussian import Gaussian, certain
-from unweave.nn.networks.vae import Decoder, Encoder
+from unweave.nn.networks.vae import Decoder
 
 ENCODER, DECODER = "encoder", "decoder"
 TINY = 1e-12  # added to sums of squares, so that equal codes have a gradient
@@ -30,7 +30,7 @@ class Embedding(nn.Module):
 
     def __init__(self, plan: Blueprint) -> None:
         super().__init__()
-        self.encoder = Encoder(plan.streams, plan.shape, plan.latents, plan.architecture)
+        self.encoder = plan.encoder()
         self.sizes = plan.label_sizes
 
     def forward(self, images: Tensor) -> Tensor:
@@ -139,4 +139,4 @@ def separation(codes: Tensor, labels: Tensor, size: int, dimensions: int) -> Ten
 
 
 def _decoder(plan: Blueprint) -> Decoder:
-    return Decoder(plan.streams, plan.shape, plan.latents, plan.architecture)
+    return plan.decoder()

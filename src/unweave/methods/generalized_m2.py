@@ -126,7 +126,7 @@ class GeneralizedM2(OwnNetworks):
         self, model: GraphNetwork, images: Tensor, labels: Tensor | None, samples: int, moment: Moment
     ) -> Trace:
         """Draw the variables of q in its order, with labels (P, B, k) put in if they are known."""
-        features = model.features(images).repeat(1, samples, 1)
+        features = model.image_features(images).repeat(1, samples, 1)
         temperature = self.temperature
         if isinstance(temperature, Tensor):
             temperature = temperature[:, None, None]
@@ -165,7 +165,13 @@ class GeneralizedM2(OwnNetworks):
     def _model(self, plan: Blueprint) -> GraphNetwork:
         graph = graph_of(self.inference, self.generation)
         return GraphNetwork(
-            plan.streams, plan.shape, plan.latents, plan.architecture, graph, plan.label_sizes
+            plan.streams,
+            plan.shape,
+            plan.latents,
+            plan.architecture,
+            graph,
+            plan.label_sizes,
+            plan.likelihood,
         )
 
 

@@ -30,6 +30,7 @@ from unweave.methods.method import (
     Setting,
 )
 from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.distributions.likelihood import likelihood_named
 from unweave.nn.layers import as_numbers
 from unweave.nn.networks.gan import Generator, PairJudge, ReadingDiscriminator
 
@@ -315,6 +316,11 @@ def _own(plan: Blueprint) -> Blueprint:
         raise UnweaveError(
             f'InfoGAN has networks of its own and no architecture "{plan.architecture}". Leave architecture '
             "at its default."
+        )
+    if likelihood_named(plan.likelihood).mean is not torch.sigmoid:
+        raise UnweaveError(
+            f'InfoGAN generates images by a sigmoid and has no likelihood "{plan.likelihood}". Leave '
+            "likelihood at its default."
         )
     return plan
 

@@ -58,7 +58,9 @@ class LadderVAE(OwnNetworks):
         return (
             Player(
                 AUTOENCODER,
-                lambda plan: Ladder(plan.streams, plan.shape, plan.latents, plan.architecture, layers),
+                lambda plan: Ladder(
+                    plan.streams, plan.shape, plan.latents, plan.architecture, layers, plan.likelihood
+                ),
             ),
         )
 

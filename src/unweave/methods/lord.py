@@ -28,7 +28,7 @@ from unweave.methods.method import (
 )
 from unweave.methods.supply import Labels
 from unweave.nn.distributions.gaussian import Gaussian, certain
-from unweave.nn.distributions.likelihood import reconstruction_loss
+from unweave.nn.distributions.likelihood import likelihood_named, reconstruction_loss
 from unweave.nn.layers import as_numbers
 from unweave.nn.networks.perceptual import Perceptual, distance
 from unweave.nn.networks.tables import CodeTables
@@ -153,11 +153,13 @@ class LORD(OwnNetworks):
     def _distance(self, logits: Tensor, images: Tensor, moment: Moment) -> Tensor:
         """(P,): d. The likelihood's gradient does not fade where a sigmoid is sure, and wrong."""
         rec = reconstruction_loss(logits, images, moment.likelihood) / math.prod(images.shape[-3:])
-        return rec + distance(torch.sigmoid(logits), images, self.perceptual)
+        return rec + distance(likelihood_named(moment.likelihood).mean(logits), images, self.perceptual)
 
     def _autoencoder(self, plan: Blueprint) -> TwoPartAutoencoder:
         first = self.content_dimensions(plan.latents)
-        return TwoPartAutoencoder(plan.streams, plan.shape, plan.latents, first, plan.architecture)
+        return TwoPartAutoencoder(
+            plan.streams, plan.shape, plan.latents, first, plan.architecture, plan.likelihood
+        )
 
     def _tables(self, plan: Blueprint) -> CodeTables:
         first = self.content_dimensions(plan.latents)

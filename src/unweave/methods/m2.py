@@ -109,7 +109,7 @@ class _Bounds:
 
     def __init__(self, model: GraphNetwork, images: Tensor, moment: Moment, purpose: str) -> None:
         self.model, self.images, self.moment, self.purpose = model, images, moment, purpose
-        self.features = model.features(images)
+        self.features = model.image_features(images)
         *labels, self.z = model.graph.inference
         self.q = [cast(Categorical, model.infer(node, self.features, {})) for node in labels]
 
@@ -167,4 +167,12 @@ def _model(plan: Blueprint) -> GraphNetwork:
             f"m2 sums over all classes of its factors, at most {MOST_CLASSES}; these have {count:,}. Choose "
             "factors of fewer values, or take generalized_m2."
         )
-    return GraphNetwork(plan.streams, plan.shape, plan.latents, plan.architecture, GRAPH, plan.label_sizes)
+    return GraphNetwork(
+        plan.streams,
+        plan.shape,
+        plan.latents,
+        plan.architecture,
+        GRAPH,
+        plan.label_sizes,
+        plan.likelihood,
+    )

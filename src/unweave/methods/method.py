@@ -28,8 +28,11 @@ from torch import Tensor, nn
 from unweave.errors import UnweaveError
 from unweave.methods.supply import Images, Supply
 from unweave.nn.distributions.gaussian import Gaussian
-from unweave.nn.distributions.likelihood import Likelihood
+from unweave.nn.networks.architectures import build_decoder, build_encoder
 from unweave.nn.networks.vae import Decoder, Discriminator, Encoder
+from unweave.nn.optimiser import Adam as Adam  # exported: methods give them to their players
+from unweave.nn.optimiser import AdamW as AdamW
+from unweave.nn.optimiser import Optimiser
 from unweave.streams import Stream
 
 Setting: TypeAlias = float | Tensor
@@ -119,16 +122,6 @@ class Losses:
 
 
 @dataclass(frozen=True)
-class Adam:
-    """Settings of the optimiser (Kingma and Ba, 2015); as in TensorFlow, epsilon is not bias-corrected."""
-
-    learning_rate: float = 1e-4
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
-
-
-@dataclass(frozen=True)
 class Blueprint:
     """What networks are built for: one stream of initial weights a run, and the shapes of data and code."""
 
@@ -137,22 +130,33 @@ class Blueprint:
     latents: int
     architecture: str = "released"
     label_sizes: tuple[int, ...] = ()  # how many values each label has, where the method is given labels
+    likelihood: str = "bernoulli"
+
+    def encoder(self) -> Encoder:
+        """The architecture's encoder."""
+        return build_encoder(self.streams, self.shape, self.latents, self.architecture)
+
+    def decoder(self) -> Decoder:
+        """The architecture's decoder, with the outputs that the likelihood needs."""
+        return build_decoder(self.streams, self.shape, self.latents, self.architecture, self.likelihood)
 
 
 @dataclass(frozen=True)
 class Player:
     """A network that is trained with an optimiser and a loss of its own; its parameters are (P, ...).
 
-    Without settings of Adam it takes those of the autoencoder, and the run's learning rate. Before the share
-    `starts` of the steps it rests: it is not among the networks, and nobody pays for it. If it is `precise`,
-    it computes in tf32 where the others of a run do in bf16.
+    Without an optimiser of its own it uses the run's, with the run's learning rate; without a schedule, the
+    run's schedule. The run's warm-up applies to all players. Before the share `starts` of the steps it rests:
+    it is not among the networks and costs nothing. If it is `precise`, it computes in tf32 where the others
+    of a run compute in bf16.
     """
 
     name: str
     build: Callable[[Blueprint], nn.Module]
-    adam: Adam | None = None
+    optimiser: Optimiser | None = None
     starts: Setting = 0.0
     precise: bool = False
+    schedule: str | None = None
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,7 @@ class Moment:
     step: Tensor | int  # how many updates were made before this one
     data_size: int  # N, the number of images in the data set
     draws: Draws
-    likelihood: Likelihood
+    likelihood: str
     steps: Tensor | int = 1  # how many updates there will be: a number, or one a run, (P,)
     turn: tuple[str, ...] | None = None  # the players that will move now; None: all of them
 
@@ -252,8 +256,7 @@ class Autoencoder(Method):
 
     def networks(self, plan: Blueprint) -> dict[str, nn.Module]:
         """The usual encoder and decoder."""
-        arguments = plan.streams, plan.shape, plan.latents, plan.architecture
-        return {"encoder": Encoder(*arguments), "decoder": Decoder(*arguments)}
+        return {"encoder": plan.encoder(), "decoder": plan.decoder()}
 
     def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
         """q(z|x)."""

@@ -66,7 +66,7 @@ class QLAE(OwnNetworks):
             Player(
                 AUTOENCODER,
                 lambda plan: QuantisedAutoencoder(
-                    plan.streams, plan.shape, plan.latents, plan.architecture, size
+                    plan.streams, plan.shape, plan.latents, plan.architecture, size, plan.likelihood
                 ),
             ),
         )

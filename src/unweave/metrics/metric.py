@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from unweave.errors import UnweaveError
 from unweave.metrics.downstream import Downstream, statistical_efficiency
 from unweave.metrics.representation import Representation
+from unweave.plugins.loading import is_reference
 from unweave.streams import Stream
 
 Needs: TypeAlias = Literal["codes", "codes+test", "representation", "posterior", "likelihood", "unsupervised"]
@@ -80,7 +81,10 @@ class Metric:
 
 
 def asked_names(names: object) -> list[str]:
-    """The names of metrics and suites in a text with commas between them, or in a list of names."""
+    """The names of metrics and suites in a text with commas between them, or in a list of names.
+
+    A metric of one's own is named by its place, `file.py:Name` or `module:Name`, which is left as it is.
+    """
     if isinstance(names, str):
         words: list[object] = list(names.split(","))
     else:
@@ -88,15 +92,16 @@ def asked_names(names: object) -> list[str]:
     for word in words:
         if callable(word):
             raise UnweaveError(
-                f"metrics are chosen by name; got the function {getattr(word, '__name__', word)}. Name "
-                "metrics of unweave, and call a function of your own directly: function(codes, factors)."
+                f"metrics are chosen by name; got the function {getattr(word, '__name__', word)}. Name it "
+                "by its file, path/to/file.py:Name, or call it directly: function(codes, factors)."
             )
         if not isinstance(word, str):
             raise UnweaveError(
                 'metrics are chosen by name: a text such as "mig, dci", a suite such as "headline", or a '
                 f"list; got {word!r}."
             )
-    return [word.strip().replace("-", "_") for word in words if isinstance(word, str) and word.strip()]
+    texts = [word.strip() for word in words if isinstance(word, str) and word.strip()]
+    return [text if is_reference(text) else text.replace("-", "_") for text in texts]
 
 
 class Measured(NamedTuple):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from unweave import __version__
 from unweave.errors import UnweaveError
+from unweave.files import replacing
 from unweave.report import interactive
 from unweave.report.formats import table_html, write_figure, write_table
 from unweave.report.names import (
@@ -29,9 +30,11 @@ from unweave.report.names import (
     score_label,
 )
 from unweave.report.published import STUDY_SCORES
-from unweave.report.sections.chosen_runs import choice_by_agreement
+from unweave.report.sections.choice_by_agreement import choice_by_agreement
+from unweave.report.sections.content_and_style import content_and_style
+from unweave.report.sections.own_beside_published import own_beside_published
 from unweave.report.sections.section import Drawing, Material, Section, Sheet, material
-from unweave.report.sections.study_questions import SECTIONS, content_and_style, own_beside_published
+from unweave.report.sections.table import SECTIONS
 from unweave.results import Results
 
 PUBLISHED = "published"
@@ -90,9 +93,8 @@ def write_report(
             _add_source(page, runs, f"{file_name(source)}-" if len(sources) > 1 else "", report)
         if not usable:
             raise UnweaveError(f"no report can be made: {page.missing[-1]}")
-        part = page.folder / ".index.part"
-        part.write_text(document(page), encoding="utf-8")
-        part.replace(page.folder / "index.html")
+        with replacing(page.folder / "index.html") as part:
+            part.write_text(document(page), encoding="utf-8")
     except OSError as error:
         raise UnweaveError(
             f"cannot write the report into {folder}: {error}. Choose another folder."

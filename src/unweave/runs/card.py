@@ -45,7 +45,9 @@ images = run.decode(codes)
 def model_card(spec: RunSpec, origin: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     """The card as Markdown, from the run's own records and nothing else."""
     settings = ", ".join(f"{name} = {value}" for name, value in settings_of(spec.method).items())
-    fields = {name: value for name, value in spec.to_dict().items() if name not in ("version", "method")}
+    apart = ("version", "method", "plugins")
+    fields = {name: value for name, value in spec.to_dict().items() if name not in apart}
+    fields |= {f"{plugin.kind} from": f"{plugin.place}, source {plugin.hash}" for plugin in spec.plugins}
     citations = [spec.method.citation, origin.get("data_citation", "")]
     return CARD.format(
         method=spec.method.name,

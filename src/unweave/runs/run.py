@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -16,10 +17,10 @@ from torch import Tensor
 from unweave.data.grid import Images
 from unweave.data.opening import check_recorded, reopen
 from unweave.display.pictures import to_bytes
-from unweave.errors import UnweaveError
+from unweave.errors import PluginChangedWarning, UnweaveError
 from unweave.methods.method import Blueprint
 from unweave.nn.distributions.gaussian import Gaussian
-from unweave.nn.distributions.likelihood import reconstruction_loss
+from unweave.nn.distributions.likelihood import likelihood_named, reconstruction_loss
 from unweave.runs.figures import loss_figure, sheet_figure
 from unweave.runs.spec import RunSpec
 from unweave.runs.store import RunFolder
@@ -70,6 +71,9 @@ class Run:
         data_root: str | Path | None = None,
     ) -> None:
         self.folder, self.spec, self._data, self._data_root = folder, folder.spec, data, data_root
+        for sentence in self.spec.changed_plugins():
+            text = f"{folder.path}: {sentence} Codes and images may differ."
+            warnings.warn(text, PluginChangedWarning, stacklevel=2)
         self.device = pick_device(str(device))
         self._chunk = CHUNK.get(self.device.type, 1024)
         weights = folder.weights()
@@ -81,6 +85,7 @@ class Run:
             self.spec.latents,
             self.spec.architecture,
             tuple(folder.origin.get("label_sizes", ())),
+            self.spec.likelihood,
         )
         self.networks = self.spec.method.networks(plan)
         for name, module in self.networks.items():
@@ -139,12 +144,15 @@ class Run:
         return _like(images, self.posterior(images).mean)
 
     def logits(self, codes: Array) -> Array:
-        """What the decoder gives for codes, (n, c, h, w); its sigmoid is the mean image."""
+        """The output of the decoder for codes, (n, k c, h, w); the likelihood's `mean` makes images of it.
+
+        k is 1, or 2 for a likelihood whose variance is learned.
+        """
         return _like(codes, self._logits(codes))
 
     def decode(self, codes: Array) -> Array:
         """The mean images of codes, (n, c, h, w) in [0, 1]."""
-        return _like(codes, torch.sigmoid(self._logits(codes)))
+        return _like(codes, likelihood_named(self.spec.likelihood).mean(self._logits(codes)))
 
     def reconstruct(self, images: Array) -> Array:
         """What is left of images after encoding and decoding, (n, c, h, w) in [0, 1]."""

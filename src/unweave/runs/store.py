@@ -12,11 +12,8 @@ card.md               the same for people
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import re
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -27,7 +24,8 @@ import safetensors.torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from unweave.errors import DiskFullError, UnweaveError
+from unweave.errors import UnweaveError
+from unweave.files import explained, write_bytes, write_json, write_text
 from unweave.locks import claim
 from unweave.runs.card import model_card
 from unweave.runs.spec import RunSpec
@@ -249,16 +247,6 @@ class RunFolder:
         return record
 
 
-def write_json(path: Path, record: Mapping[str, Any]) -> None:
-    """Write a record, whole or not at all."""
-    write_text(path, json.dumps(record, indent=1) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file, whole or not at all."""
-    write_bytes(path, text.encode())
-
-
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], record: dict[str, str] | None = None) -> None:
     """Write tensors in safetensors format, whole or not at all; `record` goes into the file's head."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -282,37 +270,3 @@ def _readable(path: Path) -> Iterator[None]:
         raise UnweaveError(
             f"cannot read the weights in {path}: {error}. Delete this file and run the same command again."
         ) from error
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write under another name, make sure that it is on the disk, then rename."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
-    with explained(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with part.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-
-
-class explained:  # noqa: N801  reads as a word in a with statement
-    """Turns an error of the file system into one sentence."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError):
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            what = "the disk is full" if full else str(error.strerror)
-            raise (DiskFullError if full else UnweaveError)(
-                f"cannot write {self.path}: {what}. {'Make room' if full else 'Fix this'} and run the same "
-                "command again."
-            ) from error

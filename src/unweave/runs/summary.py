@@ -30,7 +30,8 @@ def summary_html(folder: RunFolder, result: dict[str, Any], samples: Images | No
 def _settings(spec: RunSpec) -> dict[str, Any]:
     """The settings of the method, then the other fields of the run."""
     shared = {field.name: getattr(spec, field.name) for field in fields(spec)}
-    left = {name: value for name, value in shared.items() if name not in ("method", "data", "seed")}
+    apart = ("method", "data", "seed", "plugins")
+    left = {name: value for name, value in shared.items() if name not in apart}
     texts = {
         name: f"{value:,g}" if isinstance(value, int | float) and not isinstance(value, bool) else value
         for name, value in (settings_of(spec.method) | left).items()

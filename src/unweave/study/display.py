@@ -100,41 +100,41 @@ class StudyProgress:
         return f"{self.status}{pace}"
 
 
-def training_table(found: Sequence[Timed]) -> list[str]:
+def training_table(parts: Sequence[Timed]) -> list[str]:
     """The kinds of runs of a study, how fast each trains, and the sum."""
-    several = {name for name in KIND_FIELDS if len({getattr(each.part.kind, name) for each in found}) > 1}
+    several = {name for name in KIND_FIELDS if len({getattr(timed.part.kind, name) for timed in parts}) > 1}
 
     def row(name: str, of: Sequence[Timed], rate: str) -> tuple[str, ...]:
-        runs, steps = sum(each.part.runs for each in of), sum(each.part.model_steps for each in of)
-        return name, f"{runs:,}", f"{steps:,}", rate, short(sum(each.seconds for each in of) / 3600)
+        runs, steps = sum(timed.part.runs for timed in of), sum(timed.part.model_steps for timed in of)
+        return name, f"{runs:,}", f"{steps:,}", rate, short(sum(timed.seconds for timed in of) / 3600)
 
     rows: list[tuple[str, ...]] = [("kind", "runs", "model-steps", "a second", "hours")]
-    for each in found:
-        rate = f"{'' if each.measured else '~'}{short(each.rate)}"
-        rows.append(row(_name(each.part.kind, several), [each], rate))
-    if len(found) > 1:
-        rows.append(row("sum", found, ""))
+    for timed in parts:
+        rate = f"{'' if timed.measured else '~'}{short(timed.rate)}"
+        rows.append(row(_name(timed.part.kind, several), [timed], rate))
+    if len(parts) > 1:
+        rows.append(row("sum", parts, ""))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join([cells[0].ljust(widths[0]), *map(str.rjust, cells[1:], widths[1:])]) for cells in rows]
     note = "~ not measured: as slow as the slowest that was"
-    return lines + [note] * any(not each.measured for each in found)
+    return lines + [note] * any(not timed.measured for timed in parts)
 
 
 def evaluation_lines(
-    found: EvaluationTime, training: float, cores: int, runs: int, only_here: bool
+    evaluation: EvaluationTime, training: float, cores: int, runs: int, only_here: bool
 ) -> list[str]:
     """What evaluation adds to so many seconds of training: on a GPU machine the cores measure meanwhile."""
-    each = f"{short(found.core / runs)} seconds of a core each"
-    if found.on_gpu:
+    per_run = f"{short(evaluation.core / runs)} seconds of a core each"
+    if evaluation.on_gpu:
         number = max(1, cores - 1)
-        total = max(training + found.gpu, found.core / number)
-        adds = f"{duration(found.gpu)} more of the GPU to encode, and meanwhile "
-        adds += f"{duration(found.core / number)} of {number} cores"
+        total = max(training + evaluation.gpu, evaluation.core / number)
+        adds = f"{duration(evaluation.gpu)} more of the GPU to encode, and meanwhile "
+        adds += f"{duration(evaluation.core / number)} of {number} cores"
     else:
-        total = training + found.core / cores
-        adds = f"{duration(found.core / cores)} more on {cores} cores"
+        total = training + evaluation.core / cores
+        adds = f"{duration(evaluation.core / cores)} more on {cores} cores"
     of, but = (", whose data is here", ", but for evaluating the others") if only_here else ("", "")
-    return [f"evaluation of {runs:,} runs{of}: {each}, {adds}", f"about {duration(total)} in all{but}"]
+    return [f"evaluation of {runs:,} runs{of}: {per_run}, {adds}", f"about {duration(total)} in all{but}"]
 
 
 def _name(kind: Kind, several: Collection[str]) -> str:

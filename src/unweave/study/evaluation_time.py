@@ -88,7 +88,7 @@ def metrics_time(spec: StudySpec, truth: GroundTruth, latents: int) -> tuple[flo
 def encoding_time(run: RunSpec, truth: GroundTruth, device: torch.device) -> float:
     """Seconds that a GPU, or a core, takes to encode an image."""
     sizes = HostBatches(truth, device).label_sizes(run.method.supply)
-    plan = Blueprint([Stream.of(0)], truth.shape, run.latents, run.architecture, sizes)
+    plan = Blueprint([Stream.of(0)], truth.shape, run.latents, run.architecture, sizes, run.likelihood)
     networks = {name: network.to(device) for name, network in run.method.networks(plan).items()}
     factors, threads, done = truth.sample_factors(CHUNK, 0), torch.get_num_threads(), 0
     images = torch.from_numpy(truth.observe(factors, 0)).to(device)

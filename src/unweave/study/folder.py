@@ -20,11 +20,12 @@ from unweave.data.catalogue import CATALOGUE, load
 from unweave.data.opening import Data, open_reference
 from unweave.data.own.reference import Reference
 from unweave.errors import MissingFileError, UnweaveError, did_you_mean
+from unweave.files import write_json
 from unweave.locks import hold
 from unweave.places import data_root
 from unweave.runs.run import folder_name
 from unweave.runs.spec import RunSpec
-from unweave.runs.store import RunFolder, write_json
+from unweave.runs.store import RunFolder
 from unweave.study.spec import StudySpec
 
 NEW_PLACE = "Name its new place where you named the old one, and run that command again."

@@ -124,7 +124,7 @@ class Ledger:
     def claim(self, kinds: Iterable[Kind]) -> Task | None:
         """Lease the next open task of one of these kinds; None if there is none now."""
         with self._change() as base:
-            self._bury(base)
+            self._reclaim_dead(base)
             for kind in kinds:
                 row = base.execute(
                     "SELECT id, kind, unit, wanted FROM tasks WHERE state = 'ready' AND kind = ? "
@@ -248,7 +248,7 @@ class Ledger:
             ).fetchone()
         return int(row[0])
 
-    def _bury(self, base: sqlite3.Connection) -> None:
+    def _reclaim_dead(self, base: sqlite3.Connection) -> None:
         """Take the tasks of dead workers back."""
         rows = base.execute(
             "SELECT id, unit, host, pid, born, until, deaths FROM tasks WHERE state = 'running'"

@@ -21,7 +21,7 @@ from unweave.runs.spec import RunSpec
 from unweave.study.folder import StudyFolder, open_named
 from unweave.study.planner import Unit, open_runs
 from unweave.training.batches import Data, batches_of
-from unweave.training.memory import with_what_fits
+from unweave.training.memory import halve_on_oom
 from unweave.training.population import Population
 from unweave.training.trainer import pick_device
 from unweave.training.update import Update
@@ -88,8 +88,8 @@ def parts_of(study: StudyFolder, units: Sequence[Unit], missing: Sequence[str] =
         key=lambda pair: pair[0],
     )
     parts = []
-    for kind, found in groupby(by_kind, key=lambda pair: pair[0]):
-        populations = [runs for _, runs in found]
+    for kind, pairs in groupby(by_kind, key=lambda pair: pair[0]):
+        populations = [runs for _, runs in pairs]
         best = max(populations, key=lambda runs: (runs[0].data not in missing, len(runs)))
         if best[0].data in missing:
             best = [replace(run, data=STAND_INS[kind.channels]) for run in best]
@@ -102,12 +102,12 @@ def parts_of(study: StudyFolder, units: Sequence[Unit], missing: Sequence[str] =
 def timed(parts: Sequence[Part], device: str = "auto", data_root: Path | None = None) -> list[Timed]:
     """How fast each part trains: measured for the largest, the rest as slow as the slowest of these."""
     seconds = SECONDS / min(len(parts), MOST)
-    found = [
+    measured = [
         Timed(part, measured_rate(part.together, device, data_root, seconds, part.reference))
         for part in parts[:MOST]
     ]
-    slowest = min(each.rate for each in found)
-    return found + [Timed(part, slowest, measured=False) for part in parts[MOST:]]
+    slowest = min(part.rate for part in measured)
+    return measured + [Timed(part, slowest, measured=False) for part in parts[MOST:]]
 
 
 def measured_rate(
@@ -121,7 +121,7 @@ def measured_rate(
     chosen = pick_device(device)
     data = open_named(specs[0].data, reference, data_root)
     try:
-        return with_what_fits(
+        return halve_on_oom(
             lambda runs: _rate(specs[:runs], chosen, data, seconds), len(specs), specs[0], str(chosen)
         )
     finally:  # the next population needs the memory

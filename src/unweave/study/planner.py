@@ -17,10 +17,10 @@ from typing import Any
 import torch
 
 from unweave.errors import UnweaveError
+from unweave.files import write_json
 from unweave.locks import hold
 from unweave.methods import METHODS
 from unweave.runs.spec import RunSpec
-from unweave.runs.store import write_json
 from unweave.study.folder import StudyFolder
 from unweave.training.population import shared_by
 
@@ -56,7 +56,9 @@ def make_units(runs: Sequence[RunSpec], largest: int) -> list[Unit]:
 
     def place(run: RunSpec) -> tuple[Any, ...]:
         alike = (repr(shared_by(run)), run.steps, _players(run))
-        return (*alike, run.seed, kinds.index(run.method.name), repr(run.method), run.learning_rate)
+        name = run.method.name
+        rank = kinds.index(name) if name in kinds else len(kinds)  # plug-ins after the methods of unweave
+        return (*alike, run.seed, rank, repr(run.method), run.learning_rate)
 
     units: list[tuple[int, int, Unit]] = []
     ordered = sorted(runs, key=place)

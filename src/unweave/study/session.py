@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from unweave.errors import UnweaveError
 from unweave.places import as_path
 from unweave.study.display import study_display
-from unweave.study.engines.local import posts_for, run_local, shard_ledger
+from unweave.study.engines.engine import Engine, EngineJob, drive, engine_named
 from unweave.study.folder import StudyFolder, check_data
-from unweave.study.ledger import Failure, Ledger
+from unweave.study.ledger import Failure, Ledger, Task
 from unweave.study.planner import Unit, plan_of, population_size
 from unweave.study.presets import preset_named, with_fields
 from unweave.study.progress import Status
 from unweave.study.result import StudyResult
 from unweave.study.spec import StudySpec, read_study
 from unweave.study.table import collect, write_table
+from unweave.study.tasks import has_failed, shard_ledger
 from unweave.study.work import TrainAndScore
 from unweave.training.trainer import pick_device
 
 Subject: TypeAlias = StudySpec | StudyFolder | str | os.PathLike[str]
-Engine: TypeAlias = Literal["local", "ray"]
 
 
 @dataclass(frozen=True)
@@ -40,21 +42,14 @@ class StudySession:
 
     def run(
         self,
-        workers: int | None = None,
+        engine: Engine,
         tell: Callable[[Status], None] | None = None,
-        engine: Engine = "local",
-        address: str | None = None,
+        say: Callable[[str], None] | None = None,
     ) -> Status:
-        """Train and measure all runs that are not done."""
-        if engine == "ray":
-            from unweave.study.engines.ray import run_ray
-
-            return run_ray(self.folder, self.units, self.work, address, tell)
-        posts = posts_for(self.work, workers)
-        if not self.is_shard:
-            return run_local(self.folder, self.units, posts, tell)
-        with shard_ledger() as ledger:
-            return run_local(self.folder, self.units, posts, tell, ledger)
+        """Train and measure all runs that are not done; `say` takes lines for the user."""
+        with shard_ledger() if self.is_shard else nullcontext() as ledger_path:
+            job = EngineJob(self.folder, self.units, self.work, ledger_path)
+            return drive(engine, dataclasses.replace(job, say=say) if say else job, tell)
 
 
 def run_study(
@@ -67,6 +62,7 @@ def run_study(
     steps: int | None = None,
     metrics: str | Sequence[str] | None = None,
     data_root: str | Path | None = None,
+    engine: str | Engine = "local",
     progress: bool = True,
 ) -> StudyResult:
     """Train and measure all runs of a study, or resume it; returns its table of scores.
@@ -89,10 +85,13 @@ def run_study(
         Measure these too: names, or quick, headline, study or all.
     data_root
         Folder of the official files of data sets.
+    engine
+        local, ray or slurm, or an engine with options of its own, such as `SlurmEngine(partition="gpu")`.
     progress
         Show progress on standard error or in the notebook.
     """
     at_least_one(workers=workers)
+    chosen = engine_named(engine, {"workers": workers}) if isinstance(engine, str) else engine
     session = prepare_study(
         study,
         out=out,
@@ -103,7 +102,7 @@ def run_study(
         data_root=data_root,
     )
     with study_display() if progress else nullcontext() as tell:
-        session.run(workers, tell)
+        session.run(chosen, tell, _say if progress else None)
     table, notes = collect(session.folder)
     write_table(table, session.folder.table)
     return StudyResult(session.folder.path, table, tuple(failures_of(session.folder)), tuple(notes))
@@ -176,7 +175,26 @@ def shard_of(units: list[Unit], shard: str | None) -> list[Unit]:
     return units[i::n]
 
 
-def failures_of(folder: StudyFolder) -> list[Failure]:
-    """The tasks of a study that failed and are not tried again."""
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+def failures_of(folder: StudyFolder, runs: Collection[str] | None = None) -> list[Failure]:
+    """The tasks of a study that failed and are not tried again.
+
+    Shards and Slurm jobs leave no ledger: then the folders of the runs are read, of all runs or of these.
+    """
     path = folder.path / "ledger.sqlite"
-    return Ledger(path).failures() if path.exists() else []
+    if path.exists():
+        return Ledger(path).failures()
+    return [_failure_of(folder, run) for run in runs or folder.runs if has_failed(folder, run)]
+
+
+def _failure_of(folder: StudyFolder, run: str) -> Failure:
+    """The failure that is noted in the folder of a run."""
+    path = folder.run_path(run) / "error.json"
+    try:
+        note = json.loads(path.read_text())
+        return Failure(Task(run, note["doing"], run), str(note["error"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UnweaveError(f"cannot read {path}: {error!r}. Delete it and run the study again.") from error

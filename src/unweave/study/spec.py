@@ -11,16 +11,19 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from unweave.data.opening import is_place, open_data
+from unweave.data.opening import is_place, open_seen_from
 from unweave.data.own.reference import Reference
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.evaluation.evaluate import POINTS, REPRESENTATIONS
-from unweave.metrics.table import metrics_named
+from unweave.metrics.table import metric_words, metrics_named
+from unweave.plugins.loading import absolute, is_reference
 from unweave.runs.spec import RunSpec, method_with
 
 SCHEMA = 1
 MOST_SEEDS = 1_000_000  # in one range; more is a slip of the keyboard
-RUN_FIELDS = tuple(field.name for field in dataclasses.fields(RunSpec) if field.name != "method")
+RUN_FIELDS = tuple(
+    field.name for field in dataclasses.fields(RunSpec) if field.name not in ("method", "plugins")
+)
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,8 @@ class StudySpec:
         if not unique:
             raise UnweaveError(f'the study "{self.name}" has no runs.')
         object.__setattr__(self, "runs", unique)
-        object.__setattr__(self, "metrics", tuple(m.name for m in metrics_named(self.metrics)))
+        metrics_named(self.metrics)  # those of plug-ins can be loaded
+        object.__setattr__(self, "metrics", metric_words(self.metrics))
         object.__setattr__(self, "representations", tuple(self.representations))
         for representation in self.representations:
             if representation not in REPRESENTATIONS:
@@ -190,7 +194,7 @@ def whole_numbers(text: str) -> list[int]:
 def read_study(path: str | Path) -> StudySpec:
     """A study from a TOML file: its fields, a table [shared] of fields of all runs, and [[methods]].
 
-    `data` may be the path of one's own data, relative to the file.
+    `data` may be the path of one's own data, and any part a plug-in `file.py:Name`, relative to the file.
     """
     path = Path(path)
     try:
@@ -208,6 +212,9 @@ def read_study(path: str | Path) -> StudySpec:
         shared = _with_own_data(plain.pop("shared", {}), path.parent, references)
         methods = [_with_own_data(table, path.parent, references) for table in plain.pop("methods", [])]
         runs = grid(methods, **shared)
+        if isinstance(plain.get("metrics"), str):
+            plain["metrics"] = plain["metrics"].split(",")
+        plain = {name: _seen_from(path.parent, value) for name, value in plain.items()}
         for name in ("metrics", "representations", "points"):
             if isinstance(plain.get(name), list):
                 plain[name] = tuple(plain[name])
@@ -220,16 +227,28 @@ def read_study(path: str | Path) -> StudySpec:
 
 def _with_own_data(table: Mapping[str, Any], folder: Path, references: list[Reference]) -> Mapping[str, Any]:
     """A table of a study file with names for the paths of one's own data; adds how to open them."""
-    if not isinstance(table, Mapping) or "data" not in table:
+    if not isinstance(table, Mapping):
+        return table
+    table = {name: _seen_from(folder, value) for name, value in table.items()}
+    if "data" not in table:
         return table
     data = table["data"]
     names = [_own_name(each, folder, references) for each in (data if isinstance(data, list) else [data])]
     return {**table, "data": names if isinstance(data, list) else names[0]}
 
 
+def _seen_from(folder: Path, value: Any) -> Any:
+    """A value of a study file, with the whole path where it names a plug-in's file, or a list of such."""
+    if isinstance(value, list):
+        return [_seen_from(folder, part) for part in value]
+    return (
+        absolute(value.strip(), folder) if isinstance(value, str) and is_reference(value.strip()) else value
+    )
+
+
 def _own_name(named: Any, folder: Path, references: list[Reference]) -> Any:
     if not is_place(named, folder):
         return named
-    data = open_data(folder / Path(named).expanduser())
+    data = open_seen_from(folder, named)
     references += [data.reference] if data.reference else []
     return data.name

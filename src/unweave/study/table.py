@@ -11,10 +11,10 @@ import pandas as pd
 
 from unweave.errors import UnweaveError
 from unweave.evaluation.score_store import kept_scores
+from unweave.files import explained, replacing
 from unweave.methods import settings_of
 from unweave.results import COLUMNS, RUN_COLUMNS, TEXT_COLUMNS, setting_text
 from unweave.runs.spec import RunSpec
-from unweave.runs.store import explained
 from unweave.study.folder import StudyFolder
 
 
@@ -28,18 +28,18 @@ def collect(study: StudyFolder, others: Sequence[StudyFolder] = ()) -> tuple[pd.
     runs = {run_id: run for folder in (study, *others) for run_id, run in folder.runs.items()}
     missing, notes = 0, []
     for run_id, run in runs.items():
-        found: list[tuple[str, str, str, float]] = []
+        scores: list[tuple[str, str, str, float]] = []
         for folder in (study, *others):
             if run_id not in folder.runs:
                 continue
             try:
-                found = _scores(folder, run_id, spec.points, spec.seed)
+                scores = _scores(folder, run_id, spec.points, spec.seed)
             except UnweaveError as error:
                 notes.append(str(error))
-            if found:
+            if scores:
                 break
-        missing += not found
-        _append(rows, run_id, run, found)
+        missing += not scores
+        _append(rows, run_id, run, scores)
     if missing:
         notes.insert(0, f"{missing:,} of {len(runs):,} runs have no scores.")
     frame = pd.DataFrame({name: rows[name] for name in COLUMNS})
@@ -81,17 +81,11 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
     """Write a table as Parquet or CSV, by its ending, whole or not at all."""
     if path.suffix not in (".parquet", ".csv"):
         raise UnweaveError(f"a table is written as .parquet or .csv; got {path}.")
-    part = path.with_name(f".{path.stem}.part{path.suffix}")
-    with explained(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            if path.suffix == ".parquet":
-                frame.to_parquet(part, index=False)
-            else:
-                frame.to_csv(part, index=False)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+    with explained(path), replacing(path, keep_suffix=True) as part:
+        if path.suffix == ".parquet":
+            frame.to_parquet(part, index=False)
+        else:
+            frame.to_csv(part, index=False)
 
 
 def run_table(study: StudyFolder) -> pd.DataFrame:

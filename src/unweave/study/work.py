@@ -68,7 +68,9 @@ class TrainAndScore:
         if self.hand_over:
             device = str(pick_device(self.device))
             ended = [folder for folder in folders if (folder.result or {}).get("outcome") == "finished"]
-            keep_codes([Run(each, device, data) for each in ended if not self._is_measured(study, each)])
+            keep_codes(
+                [Run(folder, device, data) for folder in ended if not self._is_measured(study, folder)]
+            )
 
     def evaluate(self, study: StudyFolder, run_id: str, progress: Progress) -> None:
         """Measure a run, if it has not diverged, as far as it is not measured."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import FrameType, TracebackType
 
 from unweave.errors import DiskFullError, UnweaveError
-from unweave.runs.store import write_json
+from unweave.files import write_json
 from unweave.study.folder import StudyFolder
 from unweave.study.ledger import Kind, Ledger, Task, birth
 from unweave.study.planner import Unit, read_plan
@@ -32,8 +32,8 @@ class Driver:
     born: str
 
     @classmethod
-    def here(cls) -> Driver:
-        """Of this process."""
+    def of_this_process(cls) -> Driver:
+        """The calling process."""
         return cls(os.getpid(), birth(os.getpid()) or "")
 
     @property
@@ -82,13 +82,20 @@ class Worker:
             self.ledger.release(task)
             raise
         except Exception as error:
-            note_failure(self.study, self.ledger, task, unit, *told(error))
+            note_failure(self.study, self.ledger, task, unit, *format_error(error))
         else:
-            self.ledger.done(task, time.monotonic() - start)
+            note_success(self.study, self.ledger, task, unit, time.monotonic() - start)
 
     def _read_study(self) -> None:
         self.study = StudyFolder(self.study.path)
         self.units = {unit.id: unit for unit in read_plan(self.study)}
+
+
+def note_success(study: StudyFolder, ledger: Ledger, task: Task, unit: Unit, seconds: float) -> None:
+    """Note that a task is done; errors of earlier attempts at it are removed."""
+    for run in unit.runs if task.kind == "train" else [task.id]:
+        (study.run_path(run) / "error.json").unlink(missing_ok=True)
+    ledger.done(task, seconds)
 
 
 def note_failure(study: StudyFolder, ledger: Ledger, task: Task, unit: Unit, text: str, trace: str) -> None:
@@ -103,8 +110,8 @@ def note_failure(study: StudyFolder, ledger: Ledger, task: Task, unit: Unit, tex
         write_json(study.run_path(run) / "error.json", note)
 
 
-def told(error: Exception) -> tuple[str, str]:
-    """An error as one line for people, and all of it."""
+def format_error(error: Exception) -> tuple[str, str]:
+    """An error as one line for a user, and with its traceback."""
     text = str(error) if isinstance(error, UnweaveError) else f"{type(error).__name__}: {error}"
     return text, "".join(traceback.format_exception(error))
 

@@ -23,7 +23,7 @@ def train_what_fits(
     specs: Sequence[RunSpec], data: Data, paths: Sequence[Path], plan: Plan, tell: Tell | None = None
 ) -> list[RunFolder]:
     """Train all runs; if the device has no memory for so many at a time, half as many, and so on."""
-    return with_what_fits(
+    return halve_on_oom(
         lambda largest: train_runs(specs, data, paths, replace(plan, largest=largest), tell),
         min(plan.largest, len(specs)),
         specs[0],
@@ -31,8 +31,8 @@ def train_what_fits(
     )
 
 
-def with_what_fits(act: Callable[[int], Result], runs: int, example: RunSpec, device: str) -> Result:
-    """What `act` gives for so many runs at a time; if there is no memory for them, for half as many."""
+def halve_on_oom(act: Callable[[int], Result], runs: int, example: RunSpec, device: str) -> Result:
+    """Return `act(runs)`; if the device runs out of memory, try again with half as many runs, down to one."""
     while True:
         try:
             return act(runs)

@@ -13,49 +13,56 @@ from torch import Tensor, nn
 
 from unweave.errors import UnweaveError
 from unweave.methods import settings_of
-from unweave.methods.method import AUTOENCODER, Adam, Autoencoder, Blueprint, Method, numeric_settings
+from unweave.methods.method import AUTOENCODER, Autoencoder, Blueprint, Method, Player, numeric_settings
 from unweave.nn.draws import PopulationDraws
 from unweave.nn.kernels.dispatch import has_triton
 from unweave.nn.layers import lay_out_for_kernels, select_runs, set_precision
+from unweave.nn.optimiser import PopulationOptimiser, optimiser_named
+from unweave.nn.schedule import schedule_named
 from unweave.runs.spec import RunSpec
 from unweave.streams import Stream
-from unweave.training.adam import PopulationAdam
 
-# What all runs of a population have in common. Method, seed, steps and learning rate may differ.
-SHARED = ("data", "batch", "latents", "architecture", "likelihood", "schedule", "gradient_clip", "precision")
+# Fields of RunSpec in which runs of one population may differ. They must agree in all others.
+MAY_DIFFER = ("method", "seed", "steps", "learning_rate", "plugins")
+
+
+def shared_fields() -> list[str]:
+    """Names of the fields of RunSpec in which all runs of a population agree."""
+    return [field.name for field in dataclasses.fields(RunSpec) if field.name not in MAY_DIFFER]
 
 
 def shared_by(spec: RunSpec) -> tuple[Any, ...]:
     """Runs for which this is equal can train in one population.
 
-    Autoencoders that learn from the same kind of batches share one forward pass. A method with networks of
-    its own trains among its own kind.
+    Autoencoders that learn from the same kind of batches share one forward pass. A population with custom
+    networks holds a single method.
     """
     method = spec.method
     family = repr(method.supply) if isinstance(method, Autoencoder) else _group_key(spec)
-    return *(getattr(spec, name) for name in SHARED), family
+    return *(getattr(spec, name) for name in shared_fields()), family
 
 
 @dataclass(eq=False)
-class Playing:
+class PlayerState:
     """A player of some neighbouring runs: networks that one optimiser trains for one objective."""
 
     name: str
     first: int
     last: int
     networks: dict[str, nn.Module]
-    adam: PopulationAdam
+    optimiser: PopulationOptimiser
     own_rate: float | None  # None: the runs' learning rates
-    begins: Tensor | None = None  # (last - first): the step from which it plays; None: in all runs the first
-    first_step: int = 0  # from which it plays in one of the runs
+    schedule: str
+    begins: Tensor | None = None  # (last - first): its first step in each run; None: 0 in all runs
+    first_step: int = 0  # the smallest of them
 
     @property
     def runs(self) -> slice:
-        """Where its runs are in the population."""
+        """The slice of the population that its runs occupy."""
         return slice(self.first, self.last)
 
     def parameters(self) -> list[nn.Parameter]:
-        """Of all its networks."""
+        """Parameters of all its networks."""
         return [parameter for network in self.networks.values() for parameter in network.parameters()]
 
 
@@ -66,7 +73,7 @@ class Group:
     first: int
     last: int
     method: Method  # its numbers are tensors of shape (last - first,)
-    players: list[Playing]  # besides the autoencoder that all groups share
+    players: list[PlayerState]  # besides the autoencoder that all groups share
 
     @property
     def runs(self) -> slice:
@@ -90,7 +97,9 @@ class Population:
         label_sizes: tuple[int, ...] = (),
     ) -> None:
         if len({shared_by(spec) for spec in specs}) != 1:
-            raise UnweaveError(f"runs of one population must agree in {', '.join(SHARED)}, and in batches.")
+            raise UnweaveError(
+                f"runs of one population must agree in {', '.join(shared_fields())}, and in batches."
+            )
         self.specs = sorted(specs, key=_group_key)
         self.shape, self.device, self.label_sizes = shape, device, label_sizes
         self.step = torch.zeros((), dtype=torch.int64, device=device)
@@ -103,7 +112,7 @@ class Population:
         return len(self.specs)
 
     @property
-    def players(self) -> list[Playing]:
+    def players(self) -> list[PlayerState]:
         """All of them: the autoencoder that groups share, if they do, and then those of each group."""
         shared = [] if self.autoencoder is None else [self.autoencoder]
         return shared + [player for group in self.groups for player in group.players]
@@ -129,7 +138,7 @@ class Population:
         for name, tensor, at in tensors:
             tensor[at] = state[name].to(tensor.device)
         for player in self.players:
-            player.adam.round()
+            player.optimiser.round()
 
     def select(self, keep: Sequence[int]) -> None:
         """Go on with some of the runs only."""
@@ -138,7 +147,7 @@ class Population:
             if within:
                 for network in player.networks.values():
                     select_runs(network, within)
-                player.adam.select(torch.as_tensor(within, device=self.device), player.parameters())
+                player.optimiser.select(torch.as_tensor(within, device=self.device), player.parameters())
         self.specs = [self.specs[run] for run in keep]
         self.draws = PopulationDraws([Stream.of(spec.seed) for spec in self.specs], self.step)
         self.groups = [g for g in self.groups if any(g.first <= run < g.last for run in keep)]
@@ -154,12 +163,12 @@ class Population:
             self.autoencoder.last = first
         self._tabulate()
 
-    def _make_autoencoder(self) -> Playing | None:
+    def _make_autoencoder(self) -> PlayerState | None:
         method = self.specs[0].method
         if not isinstance(method, Autoencoder):
             return None
         networks = method.networks(self._blueprint(self.specs))
-        return self._playing(AUTOENCODER, 0, networks)
+        return self._player_state(AUTOENCODER, 0, networks)
 
     def _make_groups(self) -> list[Group]:
         groups, first = [], 0
@@ -167,47 +176,59 @@ class Population:
             found = list(specs)
             plan, method = self._blueprint(found), found[0].method
             players = [
-                self._playing(each.name, first, {each.name: each.build(plan)}, each.adam, each.precise)
-                for each in method.players
+                self._player_state(player.name, first, {player.name: player.build(plan)}, player)
+                for player in method.players
             ]
             stacked = _stacked([spec.method for spec in found], self.device)
             groups.append(Group(first, first + len(found), stacked, players))
             first += len(found)
         return groups
 
-    def _playing(
-        self,
-        name: str,
-        first: int,
-        networks: dict[str, nn.Module],
-        adam: Adam | None = None,
-        precise: bool = False,
-    ) -> Playing:
+    def _player_state(
+        self, name: str, first: int, networks: dict[str, nn.Module], player: Player | None = None
+    ) -> PlayerState:
+        """The state of a player; None: the autoencoder that groups share."""
+        spec = self.specs[0]
+        own = None if player is None else player.optimiser
+        schedule = spec.schedule if player is None or player.schedule is None else player.schedule
+        schedule_named(schedule)  # an unknown name is an error before the first step
         for network in networks.values():
             network.to(self.device)
             if self.device.type == "cuda" and has_triton():
                 lay_out_for_kernels(network)
         parameters = [parameter for network in networks.values() for parameter in network.parameters()]
-        optimiser = PopulationAdam(parameters, adam or Adam())
-        precision = self.specs[0].precision
-        for network in networks.values():  # the optimiser has the weights as they are, and keeps them so
-            set_precision(network, "tf32" if precise and precision == "bf16" else precision)
-        rate = None if adam is None else adam.learning_rate
-        playing = Playing(name, first, first + len(parameters[0]), networks, optimiser, rate)
-        optimiser.attach(playing.parameters())
-        return playing
+        settings = own or optimiser_named(spec.optimiser, spec.weight_decay)
+        optimiser = PopulationOptimiser(parameters, settings)
+        precise = player is not None and player.precise and spec.precision == "bf16"
+        for network in networks.values():  # after the optimiser, whose masters must stay float32
+            set_precision(network, "tf32" if precise else spec.precision)
+        last, rate = first + len(parameters[0]), None if own is None else own.learning_rate
+        state = PlayerState(name, first, last, networks, optimiser, rate, schedule)
+        optimiser.attach(state.parameters())
+        return state
 
     def _blueprint(self, specs: Sequence[RunSpec]) -> Blueprint:
         streams = [Stream.of(spec.seed) for spec in specs]
-        return Blueprint(streams, self.shape, specs[0].latents, specs[0].architecture, self.label_sizes)
+        shared = specs[0]
+        return Blueprint(
+            streams,
+            self.shape,
+            shared.latents,
+            shared.architecture,
+            self.label_sizes,
+            shared.likelihood,
+        )
 
     def _tabulate(self) -> None:
-        """Settings of the runs as tensors: rates (P,), steps (P,), and 1 where z is drawn, 0 where not."""
+        """Settings of the runs as tensors: rates (P,), steps (P,), and noise_scale.
+
+        noise_scale, (P, 1, 1), is 1 where a code is drawn, and 0 where it is the mean.
+        """
         self.rates = torch.tensor([spec.learning_rate for spec in self.specs], device=self.device)
         steps = torch.tensor([float(spec.steps) for spec in self.specs])
         self.steps = steps.to(self.device)
         drawn = [float(spec.method.stochastic) for spec in self.specs]
-        self.spread = torch.tensor(drawn, device=self.device)[:, None, None]
+        self.noise_scale = torch.tensor(drawn, device=self.device)[:, None, None]
         for group in self.groups:
             of_runs = zip(*[spec.method.players for spec in self.specs[group.runs]], strict=True)
             for player, said in zip(group.players, of_runs, strict=True):
@@ -224,12 +245,7 @@ class Population:
             names = [
                 f"{n}.{p}" for n, network in player.networks.items() for p, _ in network.named_parameters()
             ]
-            adam = player.adam
-            for kind, tensors in (
-                ("weights", adam.masters),
-                ("first_moment", adam.first),
-                ("second_moment", adam.second),
-            ):
+            for kind, tensors in {"weights": player.optimiser.masters, **player.optimiser.moments}.items():
                 found += [
                     (f"{kind}.{name}", tensor, run - player.first)
                     for name, tensor in zip(names, tensors, strict=True)
@@ -238,10 +254,14 @@ class Population:
 
 
 def _group_key(spec: RunSpec) -> str:
-    """Equal for runs whose losses are one formula: the method's name and all settings but its numbers."""
+    """Equal for runs that share one call of the loss and one optimiser per player.
+
+    It is the method's name and source, all settings but its numbers, and how each player is optimised.
+    """
     numbers = numeric_settings(spec.method)
     others = {name: value for name, value in settings_of(spec.method).items() if name not in numbers}
-    return repr((spec.method.name, others))
+    optimised = [(player.optimiser, player.schedule) for player in spec.method.players]
+    return repr((spec.method.name, others, optimised, spec.plugins))
 
 
 def _stacked(methods: Sequence[Method], device: torch.device) -> Method:

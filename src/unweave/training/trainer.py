@@ -76,6 +76,7 @@ def train_runs(
     """Train all runs that are not finished yet; return their folders in the order of the specs."""
     device = pick_device(plan.device)
     folders_by_id = {spec.id: RunFolder(path) for spec, path in zip(specs, folders, strict=True)}
+    _refuse_changed_plugins([spec for spec in specs if not folders_by_id[spec.id].result])
     with ExitStack() as stack:
         _create_folders(specs, data, device, folders_by_id, stack)
         complete_endings(folders_by_id)
@@ -88,6 +89,15 @@ def train_runs(
                 population = Population(together, data.shape, device, sizes)
                 _Training(population, step, folders_by_id, batches, len(data), plan, tell, stopped).run()
     return [folders_by_id[spec.id] for spec in specs]
+
+
+def _refuse_changed_plugins(specs: Sequence[RunSpec]) -> None:
+    """Refuse to train what a recorded source would not have trained: one run, one version of its method."""
+    for spec in specs:
+        for sentence in spec.changed_plugins():
+            raise UnweaveError(
+                f"{sentence} Restore that source to train the run {spec.id}, or start a new run with this one."
+            )
 
 
 def _create_folders(

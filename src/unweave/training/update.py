@@ -26,10 +26,10 @@ from unweave.methods.method import (
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.layers.precision import precision_context
 from unweave.nn.networks.vae import Decoder, Encoder
-from unweave.nn.schedule import scale
-from unweave.training.adam import PopulationAdam, clip
+from unweave.nn.optimiser import PopulationOptimiser
+from unweave.nn.schedule import rate_share
 from unweave.training.batches import Batches
-from unweave.training.population import Group, Playing, Population
+from unweave.training.population import Group, PlayerState, Population
 
 # The purposes of a run's streams while it trains.
 BATCH, OTHER_BATCH, NOISE, OTHER_NOISE = "batch", "other batch", "noise", "other noise"
@@ -81,7 +81,7 @@ class Update:
         self.counted = 0
         return means
 
-    def gradients(self) -> Iterator[tuple[Playing, list[Tensor]]]:
+    def gradients(self) -> Iterator[tuple[PlayerState, list[Tensor]]]:
         """Of the players of all turns, from where they stand: nobody moves."""
         batches = self._draw()
         for turn in self._turns():
@@ -145,32 +145,43 @@ class Update:
 
     def _advance(self, batches: list[Batch]) -> None:
         population, turns = self.population, self._turns()
-        share = scale(population.specs[0].schedule, population.step, population.steps)
+        shares = self._rate_shares()
         for number, turn in enumerate(turns):
             losses, gradients = self._play(batches, turn)
             for player, gradient in zip(turn, gradients, strict=True):
-                rates = population.rates[player.runs]
-                if player.own_rate is not None:
-                    rates = torch.full_like(rates, player.own_rate)
-                moves = self._moves(player, turns, number)
-                player.adam.update(gradient, moves, rates * share[player.runs])
+                rates = self._base_rates(player) * shares[player.schedule][player.runs]
+                player.optimiser.update(gradient, self._moves(player, turns, number), rates)
             if number == 0:
                 self._add_terms(losses)
         population.step += 1
 
-    def _turns(self) -> list[list[Playing]]:
+    def _rate_shares(self) -> dict[str, Tensor]:
+        """(P,) for each schedule that a player follows."""
+        population = self.population
+        warmup, step, steps = population.specs[0].warmup, population.step, population.steps
+        names = dict.fromkeys(player.schedule for player in population.players)
+        return {name: rate_share(name, step, steps, warmup) for name in names}
+
+    def _base_rates(self, player: PlayerState) -> Tensor:
+        """(P,): learning rates before the schedule; 0 in runs in which the player still rests."""
+        rates = self.population.rates[player.runs]
+        if player.own_rate is not None:
+            rates = torch.full_like(rates, player.own_rate)
+        return rates if player.begins is None else rates * (self.population.step >= player.begins)
+
+    def _turns(self) -> list[list[PlayerState]]:
         """Who moves in the coming update, turn by turn."""
         if self._order is None:
             return [self.population.players]
         awake = self._awake()
         return [[awake[name] for name in turn if name in awake] for turn in self._order]
 
-    def _awake(self) -> dict[str, Playing]:
+    def _awake(self) -> dict[str, PlayerState]:
         """Those of a method with networks of its own who do not rest; it is trained among its own kind."""
         (group,) = self.population.groups
         return {player.name: player for player in group.players if self._step >= player.first_step}
 
-    def _moves(self, player: Playing, turns: list[list[Playing]], turn: int) -> Tensor:
+    def _moves(self, player: PlayerState, turns: list[list[PlayerState]], turn: int) -> Tensor:
         """How often a player has moved before this turn: () or (P,)."""
         step, before = self.population.step, sum(player in each for each in turns[:turn])
         if player.begins is not None:
@@ -178,19 +189,19 @@ class Update:
         each = sum(player in each for each in turns)
         return step if each == 1 else step * each + before
 
-    def _play(self, batches: list[Batch], turn: list[Playing]) -> tuple[list[Losses], list[list[Tensor]]]:
+    def _play(self, batches: list[Batch], turn: list[PlayerState]) -> tuple[list[Losses], list[list[Tensor]]]:
         """What the players of a turn minimise, and their gradients, before any of them moves."""
         spec = self.population.specs[0]
         with precision_context(spec.precision), _only(turn, self.population.players):
             losses = self._losses(batches, turn)
             objectives = [self._objective(player, losses) for player in turn]
             gradients = [
-                _gradients(loss, player.adam, spec.gradient_clip, keep=player is not turn[-1])
+                _gradients(loss, player.optimiser, spec.gradient_clip, keep=player is not turn[-1])
                 for player, loss in zip(turn, objectives, strict=True)
             ]
         return losses, gradients
 
-    def _objective(self, player: Playing, losses: list[Losses]) -> Tensor:
+    def _objective(self, player: PlayerState, losses: list[Losses]) -> Tensor:
         """(P,): what a player minimises; 0 in runs in which it still rests."""
         if player.name == AUTOENCODER:
             return torch.cat([loss.players[AUTOENCODER] for loss in losses])
@@ -199,7 +210,7 @@ class Update:
         objective = loss.players[player.name]
         return objective if player.begins is None else objective * (self.population.step >= player.begins)
 
-    def _losses(self, batches: list[Batch], turn: list[Playing]) -> list[Losses]:
+    def _losses(self, batches: list[Batch], turn: list[PlayerState]) -> list[Losses]:
         if self.population.autoencoder is not None:
             return self._of_autoencoders(batches[0], batches[1:], self.population.autoencoder.networks)
         population, likelihood = self.population, self.population.specs[0].likelihood
@@ -221,7 +232,7 @@ class Update:
         groups = [(m, g.runs) for m, g in zip(methods, population.groups, strict=True)]
         merged = _merged(posterior, groups, batch.labels)
         noise = population.draws.normal(NOISE, batch.images.shape[1], spec.latents)
-        sample = merged.sample(noise * population.spread)
+        sample = merged.sample(noise * population.noise_scale)
         reconstruction = decoder.reconstruction(sample, batch.images, spec.likelihood)
         labelled = self._labelled(batch, encoder)
         # Split in one piece, so that the way back is one launch for each tensor and not some for each group.
@@ -289,7 +300,7 @@ def _merged(posterior: Gaussian, groups: list[tuple[Autoencoder, slice]], labels
 
 
 @contextmanager
-def _only(moving: Sequence[Playing], players: Sequence[Playing]) -> Iterator[None]:
+def _only(moving: Sequence[PlayerState], players: Sequence[PlayerState]) -> Iterator[None]:
     """Ask for no gradient of the players that do not move now."""
     still = [parameter for player in players if player not in moving for parameter in player.parameters()]
     for parameter in still:
@@ -301,7 +312,16 @@ def _only(moving: Sequence[Playing], players: Sequence[Playing]) -> Iterator[Non
             parameter.requires_grad_(True)
 
 
-def _gradients(loss: Tensor, adam: PopulationAdam, largest: float | None, keep: bool) -> list[Tensor]:
+def _gradients(
+    loss: Tensor, optimiser: PopulationOptimiser, largest: float | None, keep: bool
+) -> list[Tensor]:
     """Of a player's own parameters only: what it shares with others does not move them."""
-    gradients = list(torch.autograd.grad(loss.sum(), adam.parameters, retain_graph=keep))
+    gradients = list(torch.autograd.grad(loss.sum(), optimiser.parameters, retain_graph=keep))
     return gradients if largest is None else clip(gradients, largest)
+
+
+def clip(gradients: Sequence[Tensor], largest: float) -> list[Tensor]:
+    """Scale the gradient of each run to a norm of at most `largest`, over all parameters together."""
+    square = sum(g.float().square().flatten(1).sum(dim=1) for g in gradients)
+    share = (largest / torch.as_tensor(square).sqrt().clamp_min(1e-12)).clamp_max(1)
+    return [g * share.view(-1, *[1] * (g.dim() - 1)) for g in gradients]

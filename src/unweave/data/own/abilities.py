@@ -71,7 +71,7 @@ def _of_collection(data: Collection) -> list[Ability]:
 
 
 def _training(data: GroundTruth | Collection, why: str) -> Ability:
-    """Whether the convolutional networks take the images; the mlp takes any."""
+    """Whether the published convolutional networks take the images; the mlp takes any."""
     height, width = data.shape[1:]
     if suits_networks((height, width)):
         return Ability(TRAINING, True, why)
@@ -79,7 +79,8 @@ def _training(data: GroundTruth | Collection, why: str) -> Ability:
         TRAINING,
         False,
         f"{why} The convolutional networks take heights and widths of {SMALLEST} or more in multiples of "
-        f'{MULTIPLE}, not {height} x {width}. Open the data with size="auto", or train an mlp.',
+        f'{MULTIPLE}, not {height} x {width}. Open the data with size="auto", or use architecture mlp or '
+        "resnet.",
     )
 
 

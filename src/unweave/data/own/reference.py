@@ -10,16 +10,17 @@ from typing import Any, Literal, TypeAlias
 from unweave.data.own.sizing import Fit
 from unweave.errors import UnweaveError
 
-ReferenceKind: TypeAlias = Literal["folder", "file"]
+ReferenceKind: TypeAlias = Literal["folder", "file", "plugin"]
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A folder of pictures or a file of arrays, and the options with which it was opened.
+    """A folder of pictures, a file of arrays or a plug-in, and the options with which it was opened.
 
-    `path` is absolute. `table` is the table of factors of a folder: relative to the folder where it lies
-    inside, else absolute; None means factors.csv (or .tsv, .parquet, .jsonl) in the folder. `source` is that
-    of the data, a fingerprint of pixels and factors: what is opened again must have the same.
+    `path` is absolute; of a plug-in, it is `/path/to/file.py:Name` or `package.module:Name`. `table` is the
+    table of factors of a folder: relative to the folder where it lies inside, else absolute; None means
+    factors.csv (or .tsv, .parquet, .jsonl) in the folder. `source` is that of the data, a
+    fingerprint of pixels and factors: what is opened again must have the same.
     """
 
     kind: ReferenceKind

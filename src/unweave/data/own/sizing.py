@@ -22,7 +22,7 @@ Size: TypeAlias = int | HeightWidth | Literal["auto"]
 
 FITS = get_args(Fit)
 PIXELS = 4  # the least height and width; a smaller axis cannot be told from an axis of channels
-# Heights and widths that the convolutional networks take: `unweave.nn.networks.vae` has the same numbers.
+# Heights and widths that all convolutional networks take: `unweave.nn.networks.published` has the same.
 SMALLEST, MULTIPLE = 32, 16
 LARGEST, STANDARD = 128, 64  # larger images are shrunk to the standard size where the size is "auto"
 _PAST = {"resize": "resized", "crop": "scaled and cropped"}

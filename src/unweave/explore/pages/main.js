@@ -1,9 +1,9 @@
 // Which view is shown: the run or the study that was named, or one run of the study.
 
-import { make } from "./panels.js";
-import { showRun } from "./run.js";
-import { askJson, serverSource } from "./source.js";
-import { readState, writeState } from "./state.js";
+import { make } from "./lib/elements.js";
+import { showRun } from "./run/run.js";
+import { askJson, serverSource } from "./lib/source.js";
+import { readState, writeState } from "./lib/state.js";
 
 const main = document.getElementById("main");
 const home = document.getElementById("home");
@@ -21,7 +21,7 @@ async function show() {
     nameThePage(subject, run, state);
     const view = make("div");
     if (!run) {
-      const { showStudy } = await import("./study.js");
+      const { showStudy } = await import("./study/study.js");
       if (mine !== shown) return;
       main.replaceChildren(view);
       await showStudy(view, ...studyState(state));

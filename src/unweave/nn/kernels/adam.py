@@ -9,8 +9,8 @@ from torch import Tensor
 
 @triton.jit
 def _adam_kernel(
-    master, used, first, second, gradient, size, count, share1, keep2, share2, epsilon,
-    ROUNDED: tl.constexpr, BLOCK: tl.constexpr,
+    master, used, first, second, gradient, size, decay, count, share1, keep2, share2, epsilon,
+    ROUNDED: tl.constexpr, DECAYS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     run = tl.program_id(1).to(tl.int64)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -19,7 +19,11 @@ def _adam_kernel(
     m, v = tl.load(first + at, here, 0.0), tl.load(second + at, here, 0.0)
     m += (g - m) * share1
     v = v * keep2 + g * g * share2
-    p = tl.load(master + at, here, 0.0) + tl.load(size + run) * (m / (tl.sqrt(v) + epsilon))
+    p = tl.load(master + at, here, 0.0)
+    change = tl.load(size + run) * (m / (tl.sqrt(v) + epsilon))
+    if DECAYS:
+        change -= tl.load(decay + run) * p
+    p += change
     tl.store(first + at, m, here)
     tl.store(second + at, v, here)
     tl.store(master + at, p, here)
@@ -37,13 +41,14 @@ def adam(
     beta1: float,
     beta2: float,
     epsilon: float,
+    decay: Tensor | None = None,
 ) -> None:
-    """p <- p + size m / (sqrt(v) + epsilon) in place, (P, ...) each, size (P,); `used` is p, or p rounded.
+    """p <- p + size m / (sqrt(v) + epsilon) - decay p in place, (P, ...) each; `used` is p, or p rounded.
 
-    All but size lie in memory alike, without gaps.
+    size and decay are (P,); decay may be left out. All other tensors have the same strides, without gaps.
     """
     runs, count, block = len(master), master[0].numel(), 1024
     _adam_kernel[(triton.cdiv(count, block), runs)](
-        master, used, first, second, gradient, size, count, 1 - beta1, beta2, 1 - beta2, epsilon,
-        used.dtype != master.dtype, block,
+        master, used, first, second, gradient, size, size if decay is None else decay, count,
+        1 - beta1, beta2, 1 - beta2, epsilon, used.dtype != master.dtype, decay is not None, block,
     )  # fmt: skip

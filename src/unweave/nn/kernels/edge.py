@@ -17,7 +17,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from unweave.errors import UnweaveError
 from unweave.nn.kernels.convolution import in_parts, summed
+
+LIKELIHOODS = ("bernoulli", "gaussian")  # those of `_last_sum_kernel`
 
 
 @triton.jit
@@ -224,6 +227,11 @@ def last_likelihood(
     features: Tensor, w: Tensor, bias: Tensor, image: Tensor, likelihood: str, precision: str
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The loss (P,), summed over everything, its gradient to the logits, padded, and to the bias."""
+    if likelihood not in LIKELIHOODS:
+        raise UnweaveError(
+            f"the kernel of the last layer computes the likelihoods {' and '.join(LIKELIHOODS)}; got "
+            f'"{likelihood}". Compute this likelihood from the logits.'
+        )
     return _last(features, w, bias, image, likelihood, precision)
 
 

@@ -12,6 +12,7 @@ numbers from 0 to 1.
 from unweave.nn.layers.convolution import (
     Conv2d,
     ConvTranspose2d,
+    SameConv2d,
     conv2d,
     conv_transpose2d,
     have_kernels,
@@ -36,6 +37,7 @@ __all__ = [
     "ConvTranspose2d",
     "Layer",
     "Linear",
+    "SameConv2d",
     "as_numbers",
     "at_least_float32",
     "chosen",

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unweave.nn.distributions.likelihood import Likelihood, reconstruction_loss
+from unweave.nn.distributions.likelihood import likelihood_named
 from unweave.nn.kernels.dispatch import (
     EDGE_CHANNELS,
     are_powers_of_two,
@@ -95,6 +95,32 @@ class ConvTranspose2d(Layer):
         return conv_transpose2d(x, weight, bias, self.padding, self.activation, self.precision)
 
 
+class SameConv2d(Layer):
+    """A convolution of stride 1 that keeps the size, (P, B, inputs, H, W) -> (P, B, outputs, H, W).
+
+    weight is (P, outputs, inputs, kernel, kernel), with an odd kernel. There is no Triton kernel for it;
+    torch computes it on all devices.
+    """
+
+    def __init__(
+        self,
+        streams: Sequence[Stream],
+        name: str,
+        inputs: int,
+        outputs: int,
+        kernel: int = 3,
+        activation: Activation = "none",
+    ) -> None:
+        shape, fans = (outputs, inputs, kernel, kernel), kernel**2 * (inputs + outputs)
+        super().__init__(glorot_uniform(streams, name, shape, fans), outputs, activation)
+        self.padding = kernel // 2
+
+    def compute(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """Convolve, add the bias, activate."""
+        x, weight, bias = rounded(self.precision, as_numbers(x), weight, bias)
+        return _by_torch(F.conv2d, x, weight, bias, 1, self.padding, self.activation)
+
+
 def conv2d(
     x: Tensor, weight: Tensor, bias: Tensor, padding: int, activation: Activation, precision: Precision
 ) -> Tensor:
@@ -133,16 +159,14 @@ def through(convolutions: nn.ModuleList, x: Tensor) -> Tensor:
     return _stacked(results)
 
 
-def through_to_likelihood(
-    convolutions: nn.ModuleList, x: Tensor, images: Tensor, likelihood: Likelihood
-) -> Tensor:
-    """(P,): how well the logits at the end of the convolutions explain the images."""
-    layers = cast(list[Layer], list(convolutions))
-    if have_kernels(layers, x):
+def through_to_likelihood(convolutions: nn.ModuleList, x: Tensor, images: Tensor, likelihood: str) -> Tensor:
+    """(P,): how well the output of the convolutions explains the images, by the likelihood of that name."""
+    layers, density = cast(list[Layer], list(convolutions)), likelihood_named(likelihood)
+    if density.has_kernel and have_kernels(layers, x):
         from unweave.nn.kernels import stacks
 
         return stacks.up_to_likelihood(x, images, likelihood, *_for_kernels(layers))
-    return reconstruction_loss(through(convolutions, x), as_numbers(images), likelihood)
+    return density.loss(through(convolutions, x), as_numbers(images))
 
 
 def _convolved(
@@ -165,16 +189,29 @@ def _convolved(
         y = product(x, weight, padding, precision)
         return activated(y + bias[:, None, :, None, None].to(y.dtype), activation)
     x, weight, bias = rounded(precision, as_numbers(x), weight, bias)
+    return _by_torch(convolution, x, weight, bias, STRIDE, padding, activation)
+
+
+def _by_torch(
+    convolution: Callable[..., Tensor],
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    stride: int,
+    padding: int,
+    activation: Activation,
+) -> Tensor:
+    """All runs as one grouped convolution on a GPU, one run after another on a CPU."""
     if _runs_together(x):
         runs, images, channels, height, width = x.shape
         beside = x.transpose(0, 1).reshape(images, runs * channels, height, width)
         y = convolution(
-            beside, weight.flatten(0, 1), bias.flatten(), stride=STRIDE, padding=padding, groups=runs
+            beside, weight.flatten(0, 1), bias.flatten(), stride=stride, padding=padding, groups=runs
         )
         return activated(y, activation).view(images, runs, -1, *y.shape[2:]).transpose(0, 1)
     return _stacked(
         [
-            activated(convolution(_channels_last(image), w, b, stride=STRIDE, padding=padding), activation)
+            activated(convolution(_channels_last(image), w, b, stride=stride, padding=padding), activation)
             for image, w, b in zip(x.unbind(), weight.unbind(), bias.unbind(), strict=True)
         ]
     )

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from unweave.nn.layers import glorot_uniform
-from unweave.nn.networks.vae import Decoder, Encoder
+from unweave.nn.networks.architectures import build_decoder, build_encoder
 from unweave.streams import Stream
 
 
@@ -27,11 +27,13 @@ class ClassAutoencoder(nn.Module):
         classes: int,
         architecture: str = "released",
         heads: bool = False,
+        likelihood: str = "bernoulli",
     ) -> None:
         super().__init__()
         self.style, self.classes = style, classes
-        self.encoder = Encoder(streams, shape, style + classes, architecture)
-        self.decoder = Decoder(streams, shape, style if heads else style + classes, architecture)
+        self.encoder = build_encoder(streams, shape, style + classes, architecture)
+        seen = style if heads else style + classes
+        self.decoder = build_decoder(streams, shape, seen, architecture, likelihood)
         first = glorot_uniform(streams, "heads", (classes, style), classes + style)
         self.heads = nn.Parameter(first) if heads else None
 

@@ -17,14 +17,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unweave.errors import UnweaveError
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.layers import Conv2d, ConvTranspose2d, Layer, Linear, at_least_float32
 from unweave.nn.layers.batch_norm import BatchNorm
 from unweave.nn.layers.spectral import normalised_layers, through_with
+from unweave.nn.networks.sizes import Sizes
 from unweave.streams import Stream
 
 HALVINGS = 4
+SIZES = Sizes(2**HALVINGS, 2**HALVINGS)
 DOWN = (32, 32, 64, 64)  # channels of the convolutions that see images
 UP = (64, 64, 32, 32)  # channels of the generator's images, from the smallest
 WIDTH = 128  # of dense layers
@@ -193,9 +194,5 @@ def _start_small(network: nn.Module, streams: Sequence[Stream], name: str) -> No
 
 
 def _checked(shape: tuple[int, int, int]) -> tuple[int, int, int]:
-    if any(size < 2**HALVINGS or size % 2**HALVINGS for size in shape[1:]):
-        raise UnweaveError(
-            f"Images for a GAN must have height and width in multiples of {2**HALVINGS}; got {shape[1]} x "
-            f"{shape[2]}. Resize them."
-        )
+    SIZES.check(shape, "a GAN")
     return shape

@@ -21,31 +21,15 @@ from torch import Tensor, nn
 from unweave.errors import UnweaveError
 from unweave.nn.distributions.categorical import Categorical, from_code
 from unweave.nn.distributions.gaussian import Gaussian
-from unweave.nn.distributions.likelihood import Likelihood, reconstruction_loss
-from unweave.nn.layers import Linear, as_numbers, at_least_float32, through
+from unweave.nn.distributions.likelihood import reconstruction_loss
+from unweave.nn.layers import Linear, as_numbers, at_least_float32
+from unweave.nn.networks.architectures import build_decoder, build_encoder
 from unweave.nn.networks.graph import IMAGE, LABELS, Graph, Node
-from unweave.nn.networks.vae import Decoder, Encoder
 from unweave.streams import Stream
 
 HIDDEN = 256  # features of the dense network of a variable
 
 Values: TypeAlias = Mapping[str, Tensor]
-
-
-class Features(nn.Module):
-    """Images (P, B, C, H, W) -> features (P, B, width): the usual encoder without its last layer."""
-
-    def __init__(self, streams: Sequence[Stream], shape: tuple[int, int, int], architecture: str) -> None:
-        super().__init__()
-        encoder = Encoder(streams, shape, 1, architecture)
-        self.convolutions, self.dense = encoder.convolutions, encoder.dense
-        self.width = encoder.heads.weight.shape[1]
-
-    def forward(self, images: Tensor) -> Tensor:
-        """What the dense layers before the code say."""
-        flat = through(self.convolutions, images).permute(0, 1, 3, 4, 2).flatten(2)
-        features: Tensor = self.dense(flat)
-        return features
 
 
 class GraphNetwork(nn.Module):
@@ -59,17 +43,23 @@ class GraphNetwork(nn.Module):
         architecture: str,
         graph: Graph,
         sizes: Sequence[int],
+        likelihood: str = "bernoulli",
     ) -> None:
         super().__init__()
         self.graph = graph.of_labels(len(sizes))
         self.widths = _widths(self.graph, latents, sizes)
         self.sizes = tuple(sizes)
-        self.features = Features(streams, shape, architecture)
+        self.features = build_encoder(streams, shape, 1, architecture)
         inputs = self.widths | {IMAGE: self.features.width}
+        del self.features.heads  # each variable has its own
         self.inference = self._networks(streams, "inference", self.graph.inference, inputs)
         self.generation = self._networks(streams, "generation", self.graph.generation[:-1], inputs)
         seen = sum(self.widths[name] for name in self.graph.generation[-1].parents)
-        self.decoder = Decoder(streams, shape, seen, architecture)
+        self.decoder = build_decoder(streams, shape, seen, architecture, likelihood)
+
+    def image_features(self, images: Tensor) -> Tensor:
+        """(P, B, width): what the usual encoder computes before its last layer."""
+        return self.features.features(images)
 
     def infer(self, node: Node, features: Tensor, values: Values) -> Gaussian | Categorical:
         """q of a variable, given features of the image and values of its parents."""
@@ -79,7 +69,7 @@ class GraphNetwork(nn.Module):
         """p of a variable, given values of its parents."""
         return self._distribution(self.generation, node, values, values[node.name])
 
-    def log_likelihood(self, values: Values, images: Tensor, likelihood: Likelihood) -> Tensor:
+    def log_likelihood(self, values: Values, images: Tensor, likelihood: str) -> Tensor:
         """(P, S, B): log p(x|...) of images (P, B, ...) for S values each, (P, S x B, width)."""
         logits: Tensor = self.decoder(self._seen(values)).unflatten(1, (-1, images.shape[1]))
         targets = as_numbers(images).unsqueeze(1)
@@ -87,7 +77,7 @@ class GraphNetwork(nn.Module):
 
     def encode(self, images: Tensor) -> Gaussian:
         """The code of images: each variable's q, given the means of those before it."""
-        features = self.features(images)
+        features = self.image_features(images)
         values: dict[str, Tensor] = {}
         codes: dict[str, Gaussian] = {}
         for node in self.graph.inference:

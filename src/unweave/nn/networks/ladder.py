@@ -19,8 +19,8 @@ from torch.nn.functional import softplus
 
 from unweave.errors import UnweaveError
 from unweave.nn.distributions.gaussian import Gaussian
-from unweave.nn.layers import Linear, at_least_float32, heads, through
-from unweave.nn.networks.vae import Decoder, Encoder
+from unweave.nn.layers import Linear, at_least_float32, heads
+from unweave.nn.networks.architectures import build_decoder, build_encoder
 from unweave.streams import Stream
 
 WIDTH = 256  # features of the dense layers between two layers of latents
@@ -50,6 +50,7 @@ class Ladder(nn.Module):
         latents: int,
         architecture: str,
         layers: int,
+        likelihood: str = "bernoulli",
     ) -> None:
         super().__init__()
         self.sizes = layer_sizes(latents, layers)
@@ -59,7 +60,7 @@ class Ladder(nn.Module):
         for layer, size in zip(range(layers - 1, 0, -1), self.sizes[1:], strict=True):
             self.priors.append(Prior(streams, layer, above, size))
             above += size
-        self.decoder = Decoder(streams, shape, latents, architecture)
+        self.decoder = build_decoder(streams, shape, latents, architecture, likelihood)
 
     def infer(self, images: Tensor, noise: Tensor) -> Inferred:
         """Draw the latents of images (P, B, c, h, w) layer by layer, with noise (P, B, D)."""
@@ -91,9 +92,9 @@ class BottomUp(nn.Module):
         self, streams: Sequence[Stream], shape: tuple[int, int, int], sizes: Sequence[int], architecture: str
     ) -> None:
         super().__init__()
-        self.encoder = Encoder(streams, shape, sizes[-1], architecture)
+        self.encoder = build_encoder(streams, shape, sizes[-1], architecture)
         self.dense, self.heads = nn.ModuleList(), nn.ModuleList()
-        inputs = self.encoder.heads.weight.shape[1]
+        inputs = self.encoder.width
         for layer, size in enumerate(reversed(sizes[:-1]), 2):
             names = f"ladder.mean{layer}", f"ladder.log_var{layer}"
             self.dense.append(Linear(streams, f"ladder.dense{layer}", inputs, WIDTH, "relu"))
@@ -102,8 +103,7 @@ class BottomUp(nn.Module):
 
     def forward(self, images: Tensor) -> list[Gaussian]:
         """One Gaussian a layer."""
-        convolved = through(self.encoder.convolutions, images)
-        features = self.encoder.dense(convolved.permute(0, 1, 3, 4, 2).flatten(2))
+        features = self.encoder.features(images)
         found = [_gaussian(self.encoder.heads(features))]
         for dense, head in zip(self.dense, self.heads, strict=True):
             features = dense(features)

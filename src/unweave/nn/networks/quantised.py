@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from unweave.nn.layers import Layer
-from unweave.nn.networks.vae import Decoder, Encoder
+from unweave.nn.networks.architectures import build_decoder, build_encoder
 from unweave.streams import Stream
 
 
@@ -47,11 +47,12 @@ class QuantisedAutoencoder(nn.Module):
         latents: int,
         architecture: str,
         size: int,
+        likelihood: str = "bernoulli",
     ) -> None:
         super().__init__()
-        self.encoder = Encoder(streams, shape, latents, architecture)
+        self.encoder = build_encoder(streams, shape, latents, architecture)
         self.codebook = Codebook(streams, latents, size)
-        self.decoder = Decoder(streams, shape, latents, architecture)
+        self.decoder = build_decoder(streams, shape, latents, architecture, likelihood)
 
     def squared_weights(self) -> Tensor:
         """(P,): the sum of all squared weights of encoder and decoder, without biases and codebook."""

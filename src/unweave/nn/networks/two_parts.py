@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from unweave.errors import UnweaveError
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.layers import Linear
-from unweave.nn.networks.vae import Decoder, Encoder
+from unweave.nn.networks.architectures import build_decoder, build_encoder
 from unweave.streams import Stream
 
 # How many dimensions the first part has.
@@ -45,6 +45,7 @@ class TwoPartAutoencoder(nn.Module):
         latents: int,
         first: int,
         architecture: str = "released",
+        likelihood: str = "bernoulli",
     ) -> None:
         super().__init__()
         if not 0 < first < latents:
@@ -54,9 +55,9 @@ class TwoPartAutoencoder(nn.Module):
             )
         # Layers are known by their names, which the two encoders share: each gets streams of its own.
         one, other = ([stream.child(f"{name} part") for stream in streams] for name in ("first", "second"))
-        self.first = Encoder(one, shape, first, architecture)
-        self.second = Encoder(other, shape, latents - first, architecture)
-        self.decoder = Decoder(streams, shape, latents, architecture)
+        self.first = build_encoder(one, shape, first, architecture)
+        self.second = build_encoder(other, shape, latents - first, architecture)
+        self.decoder = build_decoder(streams, shape, latents, architecture, likelihood)
 
     def encode(self, images: Tensor) -> tuple[Gaussian, Gaussian]:
         """Both parts, (P, B, D1) and (P, B, D2), of images (P, B, c, h, w)."""
@@ -79,7 +80,7 @@ class LabelledDiscriminator(nn.Module):
         super().__init__()
         self.sizes = tuple(sizes)
         own = [stream.child("discriminator") for stream in streams]
-        self.features = Encoder(own, shape, FEATURES, architecture)
+        self.features = build_encoder(own, shape, FEATURES, architecture)
         inputs = 2 * FEATURES + sum(self.sizes)
         self.dense = Linear(own, "discriminator.dense", inputs, 2 * FEATURES, "leaky_relu")
         self.logit = Linear(own, "discriminator.logit", 2 * FEATURES, 1)

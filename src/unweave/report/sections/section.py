@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 # What captions say.
 DRAWN = f"At most {POINTS:,} runs of each data set are drawn, chosen at random."
 INTERVALS = f"Intervals: 95%, bootstrap over seeds within settings, {RESAMPLES:,} resamples."
+STEPS = (
+    "Strengths of each method in their order, the weakest regularisation at 0 (for AnnealedVAE the largest "
+    "capacity); lines are medians, bands quartiles over runs."
+)
 
 
 @dataclass(frozen=True)

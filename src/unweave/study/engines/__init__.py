@@ -1,4 +1,4 @@
-"""Engines that do the tasks of a study: processes of this machine, or a Ray cluster."""
+"""Engines that do the tasks of a study: processes of this machine, a Ray cluster, or Slurm jobs."""
 
 from typing import TYPE_CHECKING
 

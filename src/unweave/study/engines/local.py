@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
@@ -19,20 +17,19 @@ from types import ModuleType
 import torch
 
 from unweave.errors import DiskFullError, UnweaveError
-from unweave.evaluation.evaluate import Effort
-from unweave.evaluation.score_store import all_kept
+from unweave.study.engines.engine import Crew, EngineJob, drive
 from unweave.study.folder import StudyFolder
-from unweave.study.ledger import Kind, Ledger, Task
+from unweave.study.ledger import Kind, Ledger
 from unweave.study.planner import Unit
 from unweave.study.progress import Status, status_of
+from unweave.study.tasks import open_ledger
 from unweave.study.work import TrainAndScore, Work
 from unweave.study.worker import Driver, Worker, stop_on_signals
-from unweave.training.trainer import Stopped, noted_signals, pick_device
+from unweave.training.trainer import Stopped, pick_device
 
-POLL = 0.2  # seconds between two looks at the workers
 FULL = 3  # exit status of a worker that found the disk full
 STOPPED = 0  # a worker that was asked to stop has done what was asked
-VAIN = 20  # deaths of workers in a row, without any task done, after which something else is wrong
+MAX_IDLE_DEATHS = 20  # deaths of workers in a row without any task done: then something else is wrong
 
 
 @dataclass(frozen=True)
@@ -44,52 +41,42 @@ class Post:
     threads: int
 
 
-def posts_for(work: TrainAndScore, workers: int | None = None) -> list[Post]:
+def posts_for(work: Work, workers: int | None = None) -> list[Post]:
     """How many workers of which kind this machine takes.
 
     Each GPU has one that trains and encodes, and the cores measure meanwhile; without a GPU all do both.
     """
-    here = cores()
-    if pick_device(work.device).type == "cuda":
+    available = cores()
+    if isinstance(work, TrainAndScore) and pick_device(work.device).type == "cuda":
         first = torch.device(work.device).index if work.device.startswith("cuda:") else None
         devices = [first] if first is not None else list(range(torch.cuda.device_count()))
         trains = [Post(("train",), replace(work, device=f"cuda:{i}", hand_over=True), 2) for i in devices]
-        measures = workers if workers is not None else max(1, here - len(trains))
+        measures = workers if workers is not None else max(1, available - len(trains))
         places = [f"cuda:{devices[number % len(devices)]}" for number in range(measures)]
         return trains + [Post(("evaluate",), replace(work, device=d, hand_over=True), 1) for d in places]
-    number = workers if workers is not None else max(1, here // 2)
-    return [Post(("evaluate", "train"), work, max(1, here // number))] * number
-
-
-def open_ledger(study: StudyFolder, units: Sequence[Unit], path: Path | None = None) -> Ledger:
-    """The ledger of some units of a study, with a task for each that has none."""
-    ledger = Ledger(path or study.path / "ledger.sqlite")
-    known, spec, tasks = ledger.states(), study.spec, []
-    effort = Effort(spec.points, seed=spec.seed)
-    for unit in units:
-        trained = {run: (study.run_path(run) / "result.json").exists() for run in unit.runs}
-        tasks.append((Task(unit.id, "train", unit.id), "done" if all(trained.values()) else "ready"))
-        for run in unit.runs:
-            measured = (study.run_path(run) / "scores.json").exists()
-            if measured and run not in known:  # a ledger that is new must look into the file
-                measured = _is_measured(study, run, effort)
-            state = ("done" if measured else "ready") if trained[run] else "waiting"
-            tasks.append((Task(run, "evaluate", unit.id, study.spec.measures), state))
-    ledger.add(tasks)
-    return ledger
-
-
-def _is_measured(study: StudyFolder, run: str, effort: Effort) -> bool:
-    try:
-        return all_kept(study.run_folder(run), study.spec.metrics, study.spec.representations, effort)
-    except UnweaveError:
-        return False  # whoever measures it will say what is wrong
+    number = workers if workers is not None else max(1, available // 2)
+    return [Post(("evaluate", "train"), work, max(1, available // number))] * number
 
 
 def cores() -> int:
     """The cores that this process may use, which a scheduler may have made fewer than there are."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class LocalEngine:
+    """Worker processes of this machine: `workers` of them, or one for each entry of `posts`."""
+
+    workers: int | None = None
+    posts: tuple[Post, ...] | None = None
+
+    @contextmanager
+    def start(self, job: EngineJob) -> Iterator[Crew]:
+        """Open the ledger; other drivers on this machine may work on the same study."""
+        posts = self.posts or posts_for(job.work, self.workers)
+        with closing(open_ledger(job.study, job.units, job.ledger_path)) as ledger:
+            yield _Workers(job, posts, ledger)
 
 
 def run_local(
@@ -99,42 +86,21 @@ def run_local(
     tell: Callable[[Status], None] | None = None,
     ledger_path: Path | None = None,
 ) -> Status:
-    """Work on units until all are done or failed. Others may work on the same study meanwhile."""
-    with contextlib.closing(open_ledger(study, units, ledger_path)) as ledger:
-        workers = _Workers(study, posts, ledger)
-        try:
-            with noted_signals() as signals:
-                while workers.watch():
-                    if tell:
-                        tell(status_of(study, units, ledger))
-                    time.sleep(POLL)
-                    if signals:
-                        raise Stopped(f"stopped by signal {signals[0]}")
-        finally:
-            workers.stop()
-        status = status_of(study, units, ledger)
-        if tell:
-            tell(status)
-        return status
-
-
-@contextmanager
-def shard_ledger() -> Iterator[Path]:
-    """A place for the ledger of a shard: of this machine only, made anew from the runs each time."""
-    with tempfile.TemporaryDirectory(prefix="unweave-") as folder:
-        yield Path(folder) / "ledger.sqlite"
+    """Work on units until all are done or failed. Other drivers may work on the same study meanwhile."""
+    job = EngineJob(study, units, posts[0].work, ledger_path)
+    return drive(LocalEngine(posts=tuple(posts)), job, tell)
 
 
 class _Workers:
     """The worker processes of a driver."""
 
-    def __init__(self, study: StudyFolder, posts: Sequence[Post], ledger: Ledger) -> None:
-        self.study, self.posts, self.ledger = study, posts, ledger
+    def __init__(self, job: EngineJob, posts: Sequence[Post], ledger: Ledger) -> None:
+        self.study, self.units, self.posts, self.ledger = job.study, job.units, posts, ledger
         self.context = _context()
         self.processes: dict[int, BaseProcess] = {}
         self.deaths, self.open_before = 0, ledger.open_tasks()
 
-    def watch(self) -> bool:
+    def advance(self) -> bool:
         """Start workers where one is missing; False when nothing is open."""
         left = self.ledger.open_tasks()
         if left < self.open_before:
@@ -150,7 +116,7 @@ class _Workers:
                     "that is done is kept."
                 )
             self.deaths += process.exitcode != 0
-            if self.deaths > VAIN:
+            if self.deaths > MAX_IDLE_DEATHS:
                 raise UnweaveError(
                     f"workers ended {self.deaths} times in a row with status {process.exitcode} before any "
                     f"task was done; {self.study.path / 'workers.log'} says why."
@@ -162,15 +128,24 @@ class _Workers:
                 self.processes[place] = self._start(post)
         return True
 
-    def stop(self) -> None:
-        """Ask all workers to stop, and wait until they have written what they have."""
+    def wait(self, seconds: float) -> None:
+        """Let the workers work."""
+        time.sleep(seconds)
+
+    def status(self) -> Status:
+        """What the ledger says."""
+        return status_of(self.study, self.units, self.ledger)
+
+    def stop(self) -> str:
+        """Ask all workers to stop, and wait until they have written their checkpoints."""
         for process in self.processes.values():
             process.terminate()
         for process in self.processes.values():
             process.join()
+        return ""
 
     def _start(self, post: Post) -> BaseProcess:
-        arguments = (self.study.path, self.ledger.path, post, Driver.here())
+        arguments = (self.study.path, self.ledger.path, post, Driver.of_this_process())
         process = self.context.Process(target=_worker, args=arguments, name=f"unweave {'/'.join(post.kinds)}")
         with _without_main_script():
             process.start()

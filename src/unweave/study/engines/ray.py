@@ -11,23 +11,51 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from unweave.errors import UnweaveError
-from unweave.study.engines.local import POLL, open_ledger
+from unweave.study.engines.engine import Crew, EngineJob, drive
 from unweave.study.engines.ray_cluster import Portion, cluster, portion_for, ray_module
 from unweave.study.engines.remote import Answer, Files, Job, Outcome, do_job, files_of, receive
 from unweave.study.folder import StudyFolder
 from unweave.study.ledger import DEATHS, Ledger, Task
 from unweave.study.planner import Unit, read_plan
 from unweave.study.progress import Status, status_of
+from unweave.study.tasks import open_ledger
 from unweave.study.work import TrainAndScore, Work
-from unweave.study.worker import ALONE, RENEW, note_failure, told
-from unweave.training.trainer import Stopped, noted_signals
+from unweave.study.worker import ALONE, RENEW, format_error, note_failure, note_success
 
 GRACE = 60.0  # seconds that stopped tasks have to write their checkpoints
+
+
+@dataclass(frozen=True)
+class RayEngine:
+    """Tasks of a Ray cluster.
+
+    Without an address, Ray takes the one in $RAY_ADDRESS, a cluster that runs on this machine, or starts one.
+    At most `in_flight` tasks are given to it at a time, by default twice as many as it can do at once.
+    Machines that see the study's folder work in it, unless `in_place` is False; the others send back their
+    files.
+    """
+
+    address: str | None = None
+    portion: Portion | None = None
+    in_flight: int | None = None
+    in_place: bool = True
+
+    @contextmanager
+    def start(self, job: EngineJob) -> Iterator[Crew]:
+        """Connect to the cluster and open the ledger."""
+        if self.in_flight is not None and self.in_flight < 1:
+            raise UnweaveError(f"at least one task must be on its way; got in_flight = {self.in_flight}.")
+        with (
+            cluster(self.address),
+            contextlib.closing(open_ledger(job.study, job.units, job.ledger_path)) as ledger,
+            _beacon(job.study, self.in_place) as beacon,
+        ):
+            yield _Driver(job, ledger, self.portion or portion_for(job.work), self.in_flight, beacon)
 
 
 def run_ray(
@@ -42,34 +70,9 @@ def run_ray(
     in_place: bool = True,
     ledger_path: Path | None = None,
 ) -> Status:
-    """Work on units on a Ray cluster until all are done or failed.
-
-    Without an address, Ray takes the one in $RAY_ADDRESS, a cluster that runs here, or starts one. At most
-    `in_flight` tasks are given to it at a time, by default twice as many as it can do at once. Machines that
-    see the study's folder work in it, unless `in_place` is False; the others send back what they made.
-    """
-    if in_flight is not None and in_flight < 1:
-        raise UnweaveError(f"at least one task must be on its way; got in_flight = {in_flight}.")
-    with (
-        cluster(address),
-        contextlib.closing(open_ledger(study, units, ledger_path)) as ledger,
-        _beacon(study, in_place) as beacon,
-    ):
-        driver = _Driver(study, ledger, work, portion or portion_for(work), in_flight, beacon)
-        try:
-            # Signals are only noted: Ray's code cannot bear an exception from the handler of one.
-            with noted_signals() as signals:
-                while driver.watch():
-                    if signals:
-                        raise Stopped(f"stopped by signal {signals[0]}")
-                    if tell:
-                        tell(status_of(study, units, ledger))
-        finally:
-            driver.stop()
-        status = status_of(study, units, ledger)
-        if tell:
-            tell(status)
-        return status
+    """Work on units on a Ray cluster until all are done or failed; the options are those of RayEngine."""
+    engine = RayEngine(address, portion, in_flight, in_place)
+    return drive(engine, EngineJob(study, units, work, ledger_path), tell)
 
 
 class _Driver:
@@ -77,16 +80,16 @@ class _Driver:
 
     def __init__(
         self,
-        study: StudyFolder,
+        job: EngineJob,
         ledger: Ledger,
-        work: Work,
         portion: Portion,
         in_flight: int | None,
         beacon: str | None,
     ) -> None:
         ray = ray_module()
-        self.study, self.ledger, self.portion, self.beacon = study, ledger, portion, beacon
-        self.work, self.in_flight = _fitted(work, portion), in_flight
+        self.job, self.study, self.ledger = job, job.study, ledger
+        self.portion, self.beacon = portion, beacon
+        self.work, self.in_flight = _fitted(job.work, portion), in_flight
         self.flying: dict[Any, Job] = {}
         self.early: dict[tuple[str, str], Outcome] = {}  # of runs that were measured right after training
         self.function = ray.remote(_task)
@@ -94,35 +97,46 @@ class _Driver:
         self.due, self.limit = 0.0, 1  # when to renew leases; how many tasks may be on their way
         self._read_study()
 
-    def watch(self) -> bool:
-        """Give Ray what it can take, and note what has come back; False when nothing is open."""
+    def advance(self) -> bool:
+        """Give Ray what it can take, and record what has come back; False when nothing is open."""
         if time.monotonic() >= self.due:
             self._renew()
         while len(self.flying) < self.limit and (task := self.ledger.claim(("evaluate", "train"))):
             self._begin(task)
-        if self.flying:
-            ready, _ = ray_module().wait(list(self.flying), num_returns=len(self.flying), timeout=POLL)
-            for reference in ready:
-                self._settle(reference)
-        elif self.ledger.open_tasks():
-            time.sleep(POLL)  # others work on them
-        else:
-            return False
-        return True
+        for reference in self._ended(timeout=0):
+            self._settle(reference)
+        return bool(self.flying) or self.ledger.open_tasks() > 0
 
-    def stop(self) -> None:
-        """Ask all tasks to stop, wait until they have written what they have, and open them again."""
+    def wait(self, seconds: float) -> None:
+        """Wait for the tasks that Ray has; without one, other drivers work on those that are open."""
+        if self.flying:
+            self._ended(seconds)
+        else:
+            time.sleep(seconds)
+
+    def _ended(self, timeout: float) -> list[Any]:
+        """The tasks that have ended, as soon as all have or the time is over."""
+        if not self.flying:
+            return []
+        ended, _ = ray_module().wait(list(self.flying), num_returns=len(self.flying), timeout=timeout)
+        return list(ended)
+
+    def status(self) -> Status:
+        """What the ledger says."""
+        return status_of(self.job.study, self.job.units, self.ledger)
+
+    def stop(self) -> str:
+        """Ask all tasks to stop, wait until they have written their checkpoints, and open them again."""
         ray = ray_module()
         for reference in self.flying:
             ray.cancel(reference, force=False, recursive=False)
-        if self.flying:
-            ended, _ = ray.wait(list(self.flying), num_returns=len(self.flying), timeout=GRACE)
-            for reference in ended:
-                with contextlib.suppress(UnweaveError):
-                    self._settle(reference)
+        for reference in self._ended(GRACE):
+            with contextlib.suppress(UnweaveError):
+                self._settle(reference)
         for reference, job in self.flying.items():
             ray.cancel(reference, force=True, recursive=False)
             self.ledger.release(job.task)
+        return ""
 
     def _begin(self, task: Task) -> None:
         if task.unit not in self.units or task.wanted not in ("", self.study.spec.measures):
@@ -176,15 +190,15 @@ class _Driver:
             last = str(error).strip().rpartition("\n")[2]
             answer = Answer("a machine", halt=f"{last}. Do all of them have the same unweave and Python?")
         except ray.exceptions.RayError as error:  # it died once too often
-            answer = Answer(outcomes={self.flying[reference].task.id: Outcome(0.0, *told(error))})
+            answer = Answer(outcomes={self.flying[reference].task.id: Outcome(0.0, *format_error(error))})
         return answer
 
     def _note(self, task: Task, outcome: Outcome) -> None:
+        unit = self._unit(task)
         if outcome.error:
-            unit = self._unit(task)
             note_failure(self.study, self.ledger, task, unit, outcome.error, outcome.trace)
         else:
-            self.ledger.done(task, outcome.seconds)
+            note_success(self.study, self.ledger, task, unit, outcome.seconds)
 
     def _unit(self, task: Task) -> Unit:
         return self.units.get(task.unit) or Unit((task.unit.removeprefix(ALONE),))

@@ -79,12 +79,12 @@ class Portion:
 
 def portion_for(work: Work) -> Portion:
     """A GPU and its part of the cores where the cluster has GPUs and they are wanted, else two cores."""
-    found = machines()
+    nodes = machines()
     device = work.device if isinstance(work, TrainAndScore) else "cpu"
-    with_gpu = [has for has in found if has.get("GPU", 0) >= 1]
+    with_gpu = [has for has in nodes if has.get("GPU", 0) >= 1]
     if device != "cpu" and with_gpu:
         return Portion(int(min(has.get("CPU", 0) // has["GPU"] for has in with_gpu)), 1)
     if device.startswith("cuda"):
         raise UnweaveError("a GPU was asked for, and the Ray cluster has none. Use --device cpu.")
-    cores = min((int(has["CPU"]) for has in found if has.get("CPU", 0) >= 1), default=1)
+    cores = min((int(has["CPU"]) for has in nodes if has.get("CPU", 0) >= 1), default=1)
     return Portion(min(2, cores))

@@ -21,14 +21,14 @@ import torch
 
 from unweave.errors import DiskFullError, MissingFileError
 from unweave.evaluation.score_store import SCORES
+from unweave.files import write_bytes, write_json
 from unweave.locks import hold
-from unweave.runs.store import write_bytes, write_json
 from unweave.study.folder import StudyFolder
 from unweave.study.ledger import Task
 from unweave.study.planner import Unit
 from unweave.study.spec import StudySpec
 from unweave.study.work import Progress, Work
-from unweave.study.worker import told
+from unweave.study.worker import format_error
 from unweave.training.trainer import Stopped
 
 Files: TypeAlias = dict[str, dict[str, bytes]]  # of a run, by names inside its folder
@@ -111,7 +111,7 @@ def _noted(answer: Answer, task_id: str) -> Iterator[None]:
     except (Stopped, DiskFullError, MissingFileError):
         raise
     except Exception as error:
-        answer.outcomes[task_id] = Outcome(time.monotonic() - start, *told(error))
+        answer.outcomes[task_id] = Outcome(time.monotonic() - start, *format_error(error))
     else:
         answer.outcomes[task_id] = Outcome(time.monotonic() - start)
 

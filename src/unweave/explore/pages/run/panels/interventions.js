@@ -1,7 +1,7 @@
 // Interventions: one true factor takes all its values, the others stay; which latents move?
 
-import { colours, sized, tile } from "./drawing.js";
-import { latest, make, panel, saver } from "./panels.js";
+import { colours, sized, tile } from "../../lib/drawing.js";
+import { latest, make, panel, saver } from "../../lib/elements.js";
 
 const [LEFT, ROW, WIDTH, RIGHT, SHOWN] = [60, 36, 460, 90, 8];
 

@@ -1,7 +1,7 @@
 // An exported page: the run and its decoder are inside of it, and nothing is asked for.
 
 import { decoderOf } from "./decoder.js";
-import { make } from "./panels.js";
+import { make } from "../lib/elements.js";
 import { showRun } from "./run.js";
 
 const PATIENCE = 25; // milliseconds of decoding before the page may answer the reader again

@@ -1,10 +1,9 @@
 // One run: its latents as sliders, the image that they decode to, and what is known of them.
 
-import { savePng, stacked } from "./drawing.js";
-import { interventionPanel } from "./interventions.js";
-import { examplesPanel, factorsPanel, latentsPanel, latest, make, matrixPanel, picturesPanel, traversalPanel } from "./panels.js";
-import { readNumbers, readState, writeState } from "./state.js";
-import { swapsPanel } from "./swaps.js";
+import { savePng, stacked } from "../lib/drawing.js";
+import { latest, make } from "../lib/elements.js";
+import { readNumbers, readState, writeState } from "../lib/state.js";
+import { panelsOf } from "./panels.js";
 
 const SECONDS = 4; // there and back
 
@@ -57,18 +56,6 @@ export async function showRun(element, source, fixed = {}) {
   if (view.encodeFirst) encode();
   else changed("codes");
   return endWith(context, changed, element);
-}
-
-function panelsOf(context) {
-  const { run, view, source } = context;
-  const panels = [picturesPanel(context), latentsPanel(context)];
-  if (source.encode && view.factors) panels.push(factorsPanel(context));
-  if (run.examples) panels.push(examplesPanel(context));
-  if (run.information) panels.push(matrixPanel(context));
-  panels.push(traversalPanel(context));
-  if (run.information) panels.push(interventionPanel(context));
-  if (run.swap) panels.push(swapsPanel(context));
-  return panels;
 }
 
 function firstView(run) {

@@ -1,7 +1,7 @@
 // Swaps: the content of one image with the style of another, for methods whose codes have these two parts.
 
-import { colours, sized, tile } from "./drawing.js";
-import { latest, make, panel, saver } from "./panels.js";
+import { colours, sized, tile } from "../../lib/drawing.js";
+import { latest, make, panel, saver } from "../../lib/elements.js";
 
 const [SIZE, GAP, CORNER] = [84, 8, 110]; // of an image, between sources and what is made of them, for the words
 

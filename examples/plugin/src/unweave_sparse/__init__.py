@@ -1,0 +1,1 @@
+"""A plug-in for unweave: a method, a metric and a data set."""

@@ -1,0 +1,70 @@
+// How much each latent knows of each factor.
+
+import { colours, sized } from "../../lib/drawing.js";
+import { make, panel, saver } from "../../lib/elements.js";
+
+export function matrixPanel({ run, view, select }) {
+  const caption = `Mutual information in nats, from ${run.points.toLocaleString("en")} images. A cell selects its latent and its factor.`;
+  const canvas = make("canvas");
+  const element = panel("matrix", "Which latent knows which factor", make("p", { className: "hint", textContent: caption }));
+  const head = make("tr", {}, make("td"), ...run.factors.map((f) => make("th", { scope: "col", textContent: f.name })));
+  const most = run.factors.map((f) => Math.log(Math.max(f.size, 2)));
+  const cells = [];
+  const body = run.order.map((i) => {
+    const row = make("tr", { className: run.dead[i] ? "faded" : "" }, make("th", { scope: "row", textContent: `z${i}` }));
+    run.information[i].forEach((value, j) => {
+      const label = `z${i} and ${run.factors[j].name}: ${value.toFixed(2)} nats`;
+      const button = make("button", { type: "button", label, textContent: value.toFixed(2), onclick: () => select({ latent: i, factor: j }) });
+      button.style.setProperty("--share", Math.min(1, value / most[j]));
+      button.classList.toggle("strong", value / most[j] > 0.65);
+      button.dataset.cell = `${i},${j}`;
+      row.append(make("td", {}, button));
+      cells.push({ i, j, button });
+    });
+    return row;
+  });
+  const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...body));
+  table.addEventListener("keydown", (event) => moveInTable(event, run.factors.length, cells));
+  element.append(make("div", { className: "scroll" }, table), saver(canvas, `${run.name}-information`));
+  return {
+    element,
+    canvas,
+    update(what) {
+      if (what !== "selection" && what !== "theme") return;
+      drawMatrix(canvas, run, most);
+      for (const { i, j, button } of cells) {
+        button.setAttribute("aria-pressed", view.latent === i && view.factor === j);
+        button.classList.toggle("crossed", view.latent === i || view.factor === j);
+      }
+    },
+  };
+}
+
+function moveInTable(event, columns, cells) {
+  const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns }[event.key];
+  const at = cells.findIndex(({ button }) => button === document.activeElement);
+  if (!step || at < 0 || !cells[at + step]) return;
+  event.preventDefault();
+  cells[at + step].button.focus();
+}
+
+function drawMatrix(canvas, run, most) {
+  const [wide, high, left, top] = [76, 28, 48, 30];
+  const pen = sized(canvas, left + wide * run.factors.length, top + high * run.latents);
+  const { ink, accent, paper } = colours();
+  run.factors.forEach((factor, j) => {
+    pen.fillStyle = ink;
+    pen.fillText(factor.name.slice(0, 11), left + j * wide + 4, top / 2);
+    run.order.forEach((i, row) => {
+      const share = Math.min(1, run.information[i][j] / most[j]);
+      pen.globalAlpha = share;
+      pen.fillStyle = accent;
+      pen.fillRect(left + j * wide, top + row * high, wide - 2, high - 2);
+      pen.globalAlpha = 1;
+      pen.fillStyle = share > 0.65 ? paper : ink;
+      pen.fillText(run.information[i][j].toFixed(2), left + j * wide + 20, top + (row + 0.5) * high);
+    });
+  });
+  pen.fillStyle = ink;
+  run.order.forEach((i, row) => pen.fillText(`z${i}`, 10, top + (row + 0.5) * high));
+}

@@ -1,0 +1,28 @@
+// The true image, and the one that the sliders decode to.
+
+import { paint } from "../../lib/drawing.js";
+import { latest, make, panel } from "../../lib/elements.js";
+
+export function picturesPanel({ run, view, source, report }) {
+  const picture = (text) => make("canvas", { role: "img", label: text, className: "picture" });
+  const [truth, decoded] = [picture("the true image"), picture("the decoded image")];
+  const element = panel("pictures", "Image");
+  if (source.observe && view.factors) {
+    element.append(make("figure", {}, truth, make("figcaption", { textContent: "true image" })));
+  }
+  element.append(make("figure", {}, decoded, make("figcaption", { textContent: "decoded from the sliders" })));
+  const decode = latest(async () => {
+    paint(decoded, await source.decode([view.codes]));
+    decoded.dataset.codes = view.codes.map((z) => z.toFixed(2)).join(","); // what is shown now
+    decoded.setAttribute("aria-label", `the decoded image of ${run.order.map((i) => `z${i} ${view.codes[i].toFixed(1)}`).join(", ")}`);
+  }, report);
+  const observe = latest(async () => paint(truth, await source.observe([view.factors])), report);
+  return {
+    element,
+    canvas: decoded,
+    update(what) {
+      if (what === "codes") decode();
+      if (what === "factors" && source.observe && view.factors) observe();
+    },
+  };
+}

@@ -1,0 +1,37 @@
+"""The section on the question: do the metrics agree."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from unweave.report import findings, tables
+from unweave.report.figures import correlations, metrics
+from unweave.report.sections.section import DRAWN, INTERVALS, Drawing, Material, Section, Sheet
+
+
+def agreement_of_metrics(material: Material) -> Section | str:
+    """Scatter plots and rank correlations of scores."""
+    scores = material.scores
+    if len(scores) < 2 or len(material.runs) < 3:
+        return (
+            f"it needs two metrics or more and three runs; there are {len(scores)} and {len(material.runs)}"
+        )
+    table = tables.correlation_table(material.runs, scores)
+    return Section(
+        "metrics",
+        "Do the metrics agree?",
+        findings.on_agreement_of_metrics(table),
+        (
+            Drawing(
+                "metric_correlations",
+                "Spearman's correlation of scores over all runs of a data set, in hundredths.",
+                partial(correlations.correlations, table, scores, scores),
+            ),
+            Drawing(
+                "metric_pairs",
+                f"Scores of the same runs against each other. {DRAWN}",
+                partial(metrics.score_pairs, material.runs, scores),
+            ),
+        ),
+        (Sheet("metric_correlations", f"Spearman's correlation of scores. {INTERVALS}", table),),
+    )

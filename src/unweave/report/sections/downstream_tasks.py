@@ -1,0 +1,45 @@
+"""The section on the question: do disentangled codes help later tasks."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from unweave.report import findings, tables
+from unweave.report.figures import correlations, metrics
+from unweave.report.names import (
+    DATA,
+    data_sets,
+    downstream_scores,
+    label,
+)
+from unweave.report.sections.section import DRAWN, INTERVALS, Drawing, Material, Section, Sheet
+
+
+def downstream_tasks(material: Material) -> Section | str:
+    """Accuracy and statistical efficiency of downstream tasks against metrics."""
+    runs, scores = material.runs, material.scores
+    accuracies, efficiencies = downstream_scores(runs)
+    if not accuracies or not scores or len(runs) < 3:
+        return "it needs downstream_logistic or downstream_trees, a metric, and three runs"
+    one = data_sets(runs)[0]
+    drawings, sheets, sentences = [], [], []
+    for name, tasks, what in (
+        ("downstream_accuracy", accuracies, "the accuracy of downstream tasks"),
+        ("downstream_efficiency", efficiencies, "their statistical efficiency"),
+    ):
+        if not tasks:
+            continue
+        table = tables.correlation_table(runs, tasks, scores)
+        title = f"Spearman's correlation of {what} with metrics, in hundredths; numbers are training points."
+        drawings.append(Drawing(name, title, partial(correlations.correlations, table, tasks, scores)))
+        shown = [task for task in tasks if task.endswith(("_10000", "efficiency"))] or tasks[-2:]
+        here = runs[runs["data"] == one]
+        title = f"The same against metrics on {label(one, DATA)}. {DRAWN}"
+        draw = partial(metrics.scores_against, here, shown, scores)
+        drawings.append(Drawing(f"{name}_pairs", title, draw))
+        sheets.append(Sheet(name, f"Spearman's correlation. {INTERVALS}", table))
+        sentences.append(findings.on_downstream(table, what))
+    missing = () if efficiencies else ("accuracies for 100 and 10,000 points, which make the efficiency",)
+    question = "Do high scores help with downstream tasks?"
+    finding = "; ".join(sentences) + "."
+    return Section("downstream", question, finding, tuple(drawings), tuple(sheets), missing)

@@ -1,0 +1,56 @@
+"""The section on the question: what matters more: the method, its setting or the seed."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from unweave.report import findings, tables
+from unweave.report.figures import methods
+from unweave.report.sections.section import INTERVALS, STEPS, Drawing, Material, Section, Sheet
+from unweave.report.statistics import variance_shares
+
+
+def method_setting_seed(material: Material) -> Section | str:
+    """Violins, lines, ranges, and shares of variance."""
+    runs, scores = material.runs, material.scores
+    if not scores:
+        return "no run has a score of a metric"
+    by_method = tables.method_table(runs, scores)
+    drawings = [
+        Drawing(
+            "scores_by_method",
+            "Scores of each method over all settings and seeds; lines are medians.",
+            partial(methods.scores_by_method, runs, scores),
+        ),
+        Drawing(
+            "scores_by_setting",
+            f"Scores against regularisation. {STEPS}",
+            partial(methods.scores_by_setting, runs, scores),
+        ),
+    ]
+    sheets = [
+        Sheet("scores_by_method", f"Interquartile means of all runs of a method. {INTERVALS}", by_method),
+        Sheet("scores_by_setting", f"Means over seeds. {INTERVALS}", tables.setting_table(runs, scores)),
+    ]
+    question = "What decides a score: the method, its hyper-parameter, or the seed?"
+    if material.seeds < 2:
+        finding, missing = findings.on_methods(by_method), ("every setting has one seed only",)
+        return Section("methods", question, finding, tuple(drawings), tuple(sheets), missing)
+    shares, spread = variance_shares(runs, scores), tables.seed_spread(runs, scores)
+    drawings += [
+        Drawing(
+            "scores_by_seed",
+            "Settings in the order of their median: range over seeds, quartiles and median.",
+            partial(methods.scores_by_seed, runs, scores),
+        ),
+        Drawing(
+            "shares_of_variance",
+            "Shares of the variance of a score: between methods, between settings of a method, and the rest.",
+            partial(methods.shares_of_variance, shares),
+        ),
+    ]
+    sheets += [
+        Sheet("shares_of_variance", "Shares of the variance of a score.", shares),
+        Sheet("seed_spread", "Standard deviations over seeds and over settings, and overlaps.", spread),
+    ]
+    return Section("methods", question, findings.on_variance(shares, spread), tuple(drawings), tuple(sheets))

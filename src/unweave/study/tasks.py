@@ -1,0 +1,67 @@
+"""The tasks of a study: which units and runs are done, and a ledger of the open ones."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from unweave.errors import UnweaveError
+from unweave.evaluation.evaluate import Effort
+from unweave.evaluation.score_store import all_kept
+from unweave.study.folder import StudyFolder
+from unweave.study.ledger import Ledger, Task
+from unweave.study.planner import Unit
+
+
+def open_ledger(study: StudyFolder, units: Sequence[Unit], path: Path | None = None) -> Ledger:
+    """The ledger of some units of a study; units and runs without a task get one."""
+    ledger = Ledger(path or study.path / "ledger.sqlite")
+    known, tasks = ledger.states(), []
+    for unit in units:
+        trained = {run: (study.run_path(run) / "result.json").exists() for run in unit.runs}
+        tasks.append((Task(unit.id, "train", unit.id), "done" if all(trained.values()) else "ready"))
+        for run in unit.runs:
+            measured = (study.run_path(run) / "scores.json").exists()
+            if measured and run not in known:  # a new ledger does not know which scores are in the file
+                measured = is_measured(study, run)
+            state = ("done" if measured else "ready") if trained[run] else "waiting"
+            tasks.append((Task(run, "evaluate", unit.id, study.spec.measures), state))
+    ledger.add(tasks)
+    return ledger
+
+
+@contextmanager
+def shard_ledger() -> Iterator[Path]:
+    """A temporary path for the ledger of a shard, which is made from the run folders each time."""
+    with tempfile.TemporaryDirectory(prefix="unweave-") as folder:
+        yield Path(folder) / "ledger.sqlite"
+
+
+def is_measured(study: StudyFolder, run: str) -> bool:
+    """Whether a run has all scores of the study."""
+    effort = Effort(study.spec.points, seed=study.spec.seed)
+    try:
+        return all_kept(study.run_folder(run), study.spec.metrics, study.spec.representations, effort)
+    except UnweaveError:
+        return False  # the worker that evaluates the run reports the error
+
+
+def is_done(study: StudyFolder, run: str) -> bool:
+    """Whether nothing is left to do for a run: it is trained, and measured unless it diverged."""
+    path = study.run_path(run)
+    if not (path / "result.json").exists():
+        return False
+    if (path / "scores.json").exists():
+        return is_measured(study, run)
+    try:
+        result = study.run_folder(run).result or {}
+    except UnweaveError:
+        return False
+    return result.get("outcome") == "diverged"
+
+
+def has_failed(study: StudyFolder, run: str) -> bool:
+    """Whether the last attempt at a run has left an error and the run is not done."""
+    return (study.run_path(run) / "error.json").exists() and not is_done(study, run)
