@@ -39,12 +39,13 @@ from unweave.data import load as load_data
 from unweave.errors import UnweaveError
 from unweave.evaluation.evaluate import Effort
 from unweave.evaluation.score_store import all_kept, evaluate_run, kept_scores
+from unweave.files import write_text
 from unweave.methods import AdaGVAE, BetaTCVAE, BetaVAE, FactorVAE, Method, S2BetaTCVAE, settings_of
 from unweave.results import check_table, combine, wide
 from unweave.runs.gallery import draw_pictures
 from unweave.runs.run import Run, folder_name
 from unweave.runs.spec import RunSpec
-from unweave.runs.store import RunFolder, write_tensors, write_text
+from unweave.runs.store import RunFolder, write_tensors
 from unweave.selection import Candidate, Selection, select
 from unweave.selection.codes import IMAGES, drawn_images
 from unweave.training.trainer import Plan, Report, default_precision, train_runs

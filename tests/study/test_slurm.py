@@ -23,6 +23,7 @@ from unweave.study.engines.slurm_queue import array_text
 from unweave.study.engines.slurm_script import Resources
 from unweave.study.planner import Unit, plan_of
 from unweave.study.progress import Status
+from unweave.study.tasks import open_ledger
 from unweave.study.work import TrainAndScore
 from unweave.training.trainer import Stopped
 
@@ -143,6 +144,7 @@ def test_a_shard_that_cannot_be_done(
 def test_runs_that_fail_are_reported_and_tried_by_the_next_call(scene: Scene, slurm: StandInSlurm) -> None:
     from unweave.study.session import failures_of
 
+    open_ledger(scene.study, scene.units).close()  # of an earlier local driver, who did nothing
     scene.fault(0, "fail")
     assert scene.run().failed == 2
     assert [failure.error for failure in failures_of(scene.study)] == ["no", "no"]
@@ -239,6 +241,39 @@ def test_names_and_options_of_engines() -> None:
         engine_named("ray", {"workers": 2})
     for name in ENGINES:
         assert engine_named(name, {"workers": None})
+
+
+OWN_ENGINE = """
+from contextlib import contextmanager
+from dataclasses import dataclass
+from unweave.study.progress import status_of_folders
+
+@dataclass(frozen=True)
+class Idle:
+    workers: int = 1
+
+    @contextmanager
+    def start(self, job):
+        self_job = job
+        class Crew:
+            def advance(self): return False
+            def status(self): return status_of_folders(self_job.study)
+            def stop(self): return ""
+        yield Crew()
+
+class Other: pass
+"""
+
+
+def test_an_engine_from_a_file(scene: Scene, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(OWN_ENGINE)
+    engine = engine_named(f"{tmp_path}/mine.py:Idle", {"workers": 3, "address": None})
+    status = drive(engine, EngineJob(scene.study, scene.units, TrainAndScore("cpu")))
+    assert (status.runs, status.trained) == (8, 0)
+    with pytest.raises(UnweaveError, match=r"is not a study engine: it has no method `start"):
+        engine_named(f"{tmp_path}/mine.py:Other", {})
+    with pytest.raises(UnweaveError, match=r'there is no study engine "Missing" in .*mine\.py'):
+        engine_named(f"{tmp_path}/mine.py:Missing", {})
 
 
 def test_the_units_of_shards_are_those_of_the_command(scene: Scene) -> None:

@@ -158,5 +158,5 @@ def test_a_method_that_could_not_be_opened_again_is_refused_before_training() ->
         name: ClassVar[str] = "local"
 
     assert RunSpec(Outsider()).plugins[0].place.endswith(":Outsider")
-    with pytest.raises(UnweaveError, match="Local cannot be found in .*Define it at the top level"):
+    with pytest.raises(UnweaveError, match=r"Local cannot be found in .*Define it at the top level"):
         RunSpec(Local())

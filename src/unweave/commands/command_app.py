@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TextIO, get_args
 
 from cyclopts import App, CycloptsError
 
@@ -68,12 +68,17 @@ def warnings_as_lines() -> Iterator[None]:
         usual = warnings.showwarning
 
         def show(
-            message: Warning | str, category: type[Warning], filename: str, lineno: int, *more: Any
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
         ) -> None:
             if issubclass(category, PluginChangedWarning):
                 print_problem(str(message))
             else:
-                usual(message, category, filename, lineno, *more)
+                usual(message, category, filename, lineno, file, line)
 
         warnings.showwarning = show
         yield

@@ -75,7 +75,7 @@ def page(metric: Metric) -> str:
     """All about a metric, in Markdown."""
     source = inspect.getmodule(metric.function)
     formula = (inspect.getdoc(metric.function) or "").partition(">>>")[0].strip()
-    flaws = "\n".join(f"- {flaw}" for flaw in metric.flaws)
+    flaws = "\n".join(f"- {flaw}" for flaw in metric.flaws) or "None are stated."
     return f"""# {metric.name}
 
 **{metric.summary}**
@@ -111,7 +111,7 @@ def _facts(metric: Metric) -> str:
     rows = [
         (
             "function",
-            f"`unweave.metrics.{metric.function.__name__}`" + (f" with `{options}`" if options else ""),
+            f"`{_module(metric)}.{metric.function.__name__}`" + (f" with `{options}`" if options else ""),
         ),
         ("protocol", f"`{metric.protocol()}`"),
         ("needs", NEEDS[metric.needs]),
@@ -121,12 +121,20 @@ def _facts(metric: Metric) -> str:
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value or 'nothing'} |" for name, value in rows)])
 
 
+def _module(metric: Metric) -> str:
+    """Where users import the function from."""
+    module = metric.function.__module__
+    return "unweave.metrics" if module.startswith("unweave.") else module
+
+
 def _typical_scores(metric: Metric) -> str:
     rows = [
         f"| `{name}` | " + " | ".join(f"{value:.3f}" for value in values.values()) + " |"
         for name, values in stored_scores().items()
         if name.split(".")[0] == metric.name
     ]
+    if not rows:
+        return "Not measured: this metric is from a plug-in."
     lines = [
         f"Ten codes of the factors of dSprites, {TRAIN:,} points and {TEST:,} test points:",
         "",

@@ -34,7 +34,8 @@ EXPLAINED = (
     "where a random choice reaches 0.5.\nrandom setting: the same for a choice among the runs of each seed, "
     "mean over seeds. random seed: for a choice among the runs of each setting, mean over settings."
 )
-_SUPERVISED = tuple(m.name for m in METRICS if m.needs not in ("unsupervised", "likelihood"))
+_WITHOUT_LABELS = ("unsupervised", "likelihood")
+_SUPERVISED = tuple(m.name for m in METRICS if m.needs not in _WITHOUT_LABELS)
 
 
 def metrics_asked(text: str | None) -> list[str] | None:
@@ -44,7 +45,7 @@ def metrics_asked(text: str | None) -> list[str] | None:
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
         metric = metric_named(name.partition(".")[0])
-        if metric.name not in _SUPERVISED:
+        if metric.needs in _WITHOUT_LABELS:
             raise UnweaveError(
                 f"a choice without labels is judged by metrics that need them; {metric.name} needs none."
             )

@@ -28,7 +28,7 @@ from unweave.study.measure import SECONDS, parts_of, timed
 from unweave.study.planner import Unit, cost_of, plan_of, population_size, read_plan
 from unweave.study.presets import PRESETS
 from unweave.study.progress import status_of, status_of_folders
-from unweave.study.session import at_least_one, failures_of, prepare_study, study_named
+from unweave.study.session import at_least_one, failures_of, ledger_of, prepare_study, study_named
 from unweave.study.spec import StudySpec
 from unweave.study.table import collect, run_table, write_table
 from unweave.training.trainer import pick_device
@@ -204,15 +204,13 @@ def status(study: Path) -> None:
         The folder of the study.
     """
     folder = StudyFolder(study)
-    units, ledger_path = read_plan(folder), folder.path / "ledger.sqlite"
-    if ledger_path.exists():
-        ledger = Ledger(ledger_path)
-        progress = status_of(folder, units, ledger)
-        print(f"{folder.spec.name}: {progress}")
+    ledger = ledger_of(folder)
+    if ledger is not None:
+        print(f"{folder.spec.name}: {status_of(folder, read_plan(folder), ledger)}")
         for unit, share in ledger.running().items():
             print(f"  working on {unit}: {share:.0%}")
     else:
-        print(f"{folder.spec.name}: {status_of_folders(folder)} (from the runs' folders: there is no ledger)")
+        print(f"{folder.spec.name}: {status_of_folders(folder)} (from the folders of the runs)")
     if jobs := submitted_jobs(folder):
         print(f"  submitted to Slurm: squeue --jobs {','.join(jobs)}; to cancel: scancel {' '.join(jobs)}")
     _tell_failures(folder)
@@ -234,7 +232,7 @@ def retry(study: Path) -> None:
             f"there is nothing to retry: no run of {study} was started here. Start it with: unweave study "
             f"run {study}"
         )
-    opened = Ledger(ledger_path).retry() if ledger_path.exists() else len(failed)
+    opened = max(len(failed), Ledger(ledger_path).retry() if ledger_path.exists() else 0)
     for run_id in runs:
         (folder.run_path(run_id) / "error.json").unlink(missing_ok=True)
     print(f"{opened} tasks are open again: unweave study run {study}")

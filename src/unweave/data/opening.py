@@ -170,8 +170,9 @@ def _open_where_it_was(reference: Reference) -> Data:
 def _open_at(place: str | Path, reference: Reference | None, root: str | Path | None) -> Data:
     """What lies at a place, with the options of the reference if it is of the same kind."""
     path = Path(place).expanduser()
-    own = reference is not None and reference.kind != "plugin"
-    if own and path.exists() and path.is_dir() == (reference.kind == "folder"):
+    if reference is None or reference.kind == "plugin":
+        return open_data(place, root)
+    if path.exists() and path.is_dir() == (reference.kind == "folder"):
         return open_reference(dataclasses.replace(reference, path=str(path.resolve())))
     return open_data(place, root)
 

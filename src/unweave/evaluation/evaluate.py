@@ -49,10 +49,11 @@ def evaluate(
       `unweave.evaluation.encoders.encoder_of` for how each is called.
     - `evaluate(run)`, `evaluate("runs/...")`: a run, on the data that it was trained on, or on `data`.
 
-    `metrics` are names, or quick, headline, study or all, or records of your own (`Metric`). Of a suite, what cannot be measured is left out and
-    noted; a metric that is asked for by name is refused. `representation` is mean, or sampled: codes are then
-    drawn from q(z|x). With `repeats`, each score is measured so many times more on points drawn anew (given
-    arrays: on bootstrap samples of their rows), and gets an interval; its value stays the same.
+    `metrics` are names, or quick, headline, study or all, or records of your own (`Metric`). Of a suite,
+    what cannot be measured is left out and noted; a metric that is asked for by name is refused.
+    `representation` is mean, or sampled: codes are then drawn from q(z|x). With `repeats`, each score is
+    measured so many times more on points drawn anew (given arrays: on bootstrap samples of their rows),
+    and gets an interval; its value stays the same.
 
     >>> import numpy as np
     >>> factors = np.stack(np.meshgrid(*map(np.arange, (4, 5, 6)), indexing="ij"), axis=-1).reshape(-1, 3)

@@ -32,7 +32,7 @@ GROUPS: Mapping[Kind, str] = {
     "architecture": "unweave.architectures",
     "likelihood": "unweave.likelihoods",
 }
-WORDS: Mapping[str, str] = {kind: kind for kind in GROUPS} | {"data": "data set"}
+WORDS: Mapping[str, str] = {kind: kind for kind in GROUPS} | {"data": "data set", "engine": "study engine"}
 _NAME = r"[^\W\d]\w*"
 _MODULE = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")
 _FILE = re.compile(rf"[^,\n]+\.py:{_NAME}")
@@ -159,7 +159,7 @@ def _imported(name: str, reference: str, kind: str) -> ModuleType:
 def _module_of_file(path: Path, kind: str) -> ModuleType:
     if not path.is_file():
         raise MissingFileError(
-            f"there is no file {path}, in which a {WORDS[kind]} was expected. Restore it, or name the file "
+            f"expected the {WORDS[kind]} in {path}, and there is no such file. Restore it, or name the file "
             "that has it now."
         )
     return _executed(path, file_hash(path), kind)
@@ -259,8 +259,8 @@ def installed(kind: Kind, name: str) -> metadata.EntryPoint | None:
     places = sorted({entry.value for entry in entries})
     if len(places) > 1:
         raise UnweaveError(
-            f'two installed plug-ins have a {WORDS[kind]} "{name}": {" and ".join(places)}. Uninstall one of '
-            "them, or name the one you mean by its place."
+            f'two installed plug-ins define the {WORDS[kind]} "{name}": {" and ".join(places)}. Uninstall '
+            "one of them, or name the one you mean by its place."
         )
     return entries[0] if entries else None
 
@@ -279,7 +279,10 @@ def record_named(kind: Kind, name: str, record: type[Record], built_in: Collecti
         return None
     part = pair[0]
     if not isinstance(part, record):
-        raise UnweaveError(f"{pair[1].place} is not a {kind}: it must be a {record.__name__}; got {part!r}.")
+        raise UnweaveError(
+            f"{pair[1].place} does not name a usable {kind}: expected a record {record.__name__}; got "
+            f"{part!r}."
+        )
     own = str(getattr(part, "name", name))
     refuse_built_in(kind, own, built_in, pair[1].place)
     check_entry_name(kind, name, own)
@@ -320,7 +323,7 @@ def check_entry_name(kind: Kind, asked: str, own: str) -> None:
     """Refuse an entry point whose name is not the one that its part has in tables of results."""
     if not is_reference(asked) and asked != own:
         raise UnweaveError(
-            f'the entry point "{asked}" is a {WORDS[kind]} that calls itself "{own}". Give both one name.'
+            f'the {WORDS[kind]} of the entry point "{asked}" calls itself "{own}". Give both the same name.'
         )
 
 
@@ -328,5 +331,5 @@ def refuse_built_in(kind: Kind, name: str, built_in: Collection[str], whose: str
     """Refuse a part that is called like one of the package."""
     if name in built_in:
         raise UnweaveError(
-            f'{whose} has the name of a {WORDS[kind]} of unweave, "{name}". Choose another name for it.'
+            f'{whose} has the name of a built-in {WORDS[kind]}, "{name}". Choose another name for it.'
         )

@@ -91,9 +91,9 @@ class RunSpec:
 
     def __post_init__(self) -> None:
         _check_method(self.method)
-        for name in PLUGGABLE:
-            if is_reference(getattr(self, name)):
-                object.__setattr__(self, name, absolute(getattr(self, name)))
+        for kind in PLUGGABLE:
+            if is_reference(getattr(self, kind)):
+                object.__setattr__(self, kind, absolute(getattr(self, kind)))
         object.__setattr__(self, "plugins", _plugins_of(self))
         if not isinstance(self.data, str):
             raise UnweaveError(f"data must be the name of a data set; got {self.data!r}.")

@@ -3,7 +3,7 @@
 study.json      what the study is
 plan.json       which runs train together; made once, because company may change the last digits of a number
 runs/           the folders of the runs, which are the truth about what is done
-ledger.sqlite   who does what now, attempts, errors, timings: can be made anew from the runs
+ledger.sqlite   who does what now, attempts, errors, timings: can be rebuilt from the runs
 results.parquet the table of all scores, written by `collect`
 """
 

@@ -1,7 +1,7 @@
 """The ledger of a study: which task is whose, what was tried, what failed.
 
 SQLite in WAL mode, so that any number of workers of one machine can share it, be killed at any moment, and
-find it whole. The truth is in the folders of the runs: a ledger that is lost is made anew from them.
+find it whole. The truth is in the folders of the runs: a lost ledger is rebuilt from them.
 
 A task is leased to a worker. A lease of a process on this machine ends with the process, whatever the clock
 says; one of another machine ends when it has not been renewed for a while.
@@ -221,7 +221,7 @@ class Ledger:
         return {(kind, state): number for kind, state, number in rows}
 
     def running(self) -> dict[str, float]:
-        """Units and runs that somebody works on, and how far they are."""
+        """Units and runs that are being worked on, and how far they are."""
         with _explained(self.path):
             return dict(
                 self.base.execute("SELECT id, progress FROM tasks WHERE state = 'running'").fetchall()

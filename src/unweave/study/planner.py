@@ -98,10 +98,10 @@ def read_plan(study: StudyFolder) -> list[Unit]:
         units = [Unit(tuple(runs)) for runs in record["units"]]
         unknown = [run for unit in units for run in unit.runs if run not in study.runs]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UnweaveError(f"cannot read {path}: {error!r}. Delete it to plan the study anew.") from error
+        raise UnweaveError(f"cannot read {path}: {error!r}. Delete it to plan the study again.") from error
     if unknown:
         raise UnweaveError(
-            f"{path} has {len(unknown)} runs that are not in the study. Delete it to plan anew."
+            f"{path} has {len(unknown)} runs that are not in the study. Delete it to plan the study again."
         )
     return units
 

@@ -18,7 +18,7 @@ class Status:
     trained: int
     measured: int
     failed: int
-    running: int  # units and runs that somebody works on
+    running: int  # units and runs that are being worked on
     steps: int
     steps_done: float
 

@@ -16,6 +16,7 @@ from unweave.errors import UnweaveError
 from unweave.places import as_path
 from unweave.study.display import study_display
 from unweave.study.engines.engine import Engine, EngineJob, drive, engine_named
+from unweave.study.engines.slurm import submitted_jobs
 from unweave.study.folder import StudyFolder, check_data
 from unweave.study.ledger import Failure, Ledger, Task
 from unweave.study.planner import Unit, plan_of, population_size
@@ -179,14 +180,20 @@ def _say(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
+def ledger_of(folder: StudyFolder) -> Ledger | None:
+    """The ledger of a study; None if there is none, or if Slurm jobs work on the study and do not keep it."""
+    path = folder.path / "ledger.sqlite"
+    return Ledger(path) if path.exists() and not submitted_jobs(folder) else None
+
+
 def failures_of(folder: StudyFolder, runs: Collection[str] | None = None) -> list[Failure]:
     """The tasks of a study that failed and are not tried again.
 
     Shards and Slurm jobs leave no ledger: then the folders of the runs are read, of all runs or of these.
     """
-    path = folder.path / "ledger.sqlite"
-    if path.exists():
-        return Ledger(path).failures()
+    ledger = ledger_of(folder)
+    if ledger is not None:
+        return ledger.failures()
     return [_failure_of(folder, run) for run in runs or folder.runs if has_failed(folder, run)]
 
 

@@ -225,7 +225,7 @@ def read_study(path: str | Path) -> StudySpec:
         raise UnweaveError(f"{path} is not a study: {error}") from error
 
 
-def _with_own_data(table: Mapping[str, Any], folder: Path, references: list[Reference]) -> Mapping[str, Any]:
+def _with_own_data(table: Any, folder: Path, references: list[Reference]) -> Any:
     """A table of a study file with names for the paths of one's own data; adds how to open them."""
     if not isinstance(table, Mapping):
         return table

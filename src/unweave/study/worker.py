@@ -70,7 +70,7 @@ class Worker:
         """Do one task. What goes wrong with it is noted; only a stop and a full disk end the worker."""
         start = time.monotonic()
         if task.unit not in self.units or task.wanted not in ("", self.study.spec.measures):
-            self._read_study()  # somebody has added to it meanwhile
+            self._read_study()  # another driver has added to it
         unit = self.units.get(task.unit) or Unit((task.unit.removeprefix(ALONE),))
         try:
             with _SignsOfLife(self.ledger, task, self.driver) as signs:
@@ -155,7 +155,7 @@ class _SignsOfLife:
                     os.kill(os.getpid(), signal.SIGTERM)
                     return
             except UnweaveError:
-                continue  # a disk that is full will be told by whoever writes results
+                continue  # a full disk is reported by the code that writes results
         if ledger is not None:
             ledger.close()
 

@@ -1,4 +1,4 @@
-"""Populations: runs that train together in one set of tensors, and yet each as if it were alone."""
+"""Populations: runs that train together in one set of tensors, with the numbers that each has alone."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ class Group:
 
     @property
     def runs(self) -> slice:
-        """Where its runs are in the population."""
+        """The slice of the population that its runs occupy."""
         return slice(self.first, self.last)
 
     @property
     def networks(self) -> dict[str, nn.Module]:
-        """Of its players, by their names."""
+        """Networks of its players by name."""
         return {name: network for player in self.players for name, network in player.networks.items()}
 
 
@@ -113,7 +113,7 @@ class Population:
 
     @property
     def players(self) -> list[PlayerState]:
-        """All of them: the autoencoder that groups share, if they do, and then those of each group."""
+        """All players: the shared autoencoder, if there is one, then those of each group."""
         shared = [] if self.autoencoder is None else [self.autoencoder]
         return shared + [player for group in self.groups for player in group.players]
 
@@ -123,25 +123,25 @@ class Population:
         return self.groups[0].method.supply
 
     def run_state(self, run: int) -> dict[str, Tensor]:
-        """Weights and moments of one run: all that is needed, with the step, to go on with it."""
+        """Weights and moments of one run: with the step, all that resuming it needs."""
         return {name: tensor[at].detach().contiguous() for name, tensor, at in self._tensors_of(run)}
 
     @torch.no_grad()
     def load_run_state(self, run: int, state: dict[str, Tensor]) -> None:
-        """Put a run back to where `run_state` was taken."""
+        """Restore a run from its `run_state`."""
         tensors = self._tensors_of(run)
         wanted = {name: tensor[at].shape for name, tensor, at in tensors}
-        given = {name: tensor.shape for name, tensor in state.items()}
-        if wanted != given:
-            odd = sorted(set(wanted.items()) ^ set(given.items()))[0][0]
-            raise UnweaveError(f'the state does not fit the run\'s networks, first at "{odd}".')
+        received = {name: tensor.shape for name, tensor in state.items()}
+        if wanted != received:
+            wrong = sorted(set(wanted.items()) ^ set(received.items()))[0][0]
+            raise UnweaveError(f'the state does not fit the run\'s networks, first at "{wrong}".')
         for name, tensor, at in tensors:
             tensor[at] = state[name].to(tensor.device)
         for player in self.players:
             player.optimiser.round()
 
     def select(self, keep: Sequence[int]) -> None:
-        """Go on with some of the runs only."""
+        """Keep only the runs with these numbers."""
         for player in self.players:
             within = [run - player.first for run in keep if player.first <= run < player.last]
             if within:
@@ -153,11 +153,11 @@ class Population:
         self.groups = [g for g in self.groups if any(g.first <= run < g.last for run in keep)]
         first = 0
         for group, (_, specs) in zip(self.groups, groupby(self.specs, _group_key), strict=True):
-            found = list(specs)
-            group.first, group.last = first, first + len(found)
+            of_group = list(specs)
+            group.first, group.last = first, first + len(of_group)
             for player in group.players:
                 player.first, player.last = group.first, group.last
-            group.method = _stacked([spec.method for spec in found], self.device)
+            group.method = _stacked([spec.method for spec in of_group], self.device)
             first = group.last
         if self.autoencoder is not None:
             self.autoencoder.last = first
@@ -173,15 +173,15 @@ class Population:
     def _make_groups(self) -> list[Group]:
         groups, first = [], 0
         for _, specs in groupby(self.specs, _group_key):
-            found = list(specs)
-            plan, method = self._blueprint(found), found[0].method
+            of_group = list(specs)
+            plan, method = self._blueprint(of_group), of_group[0].method
             players = [
                 self._player_state(player.name, first, {player.name: player.build(plan)}, player)
                 for player in method.players
             ]
-            stacked = _stacked([spec.method for spec in found], self.device)
-            groups.append(Group(first, first + len(found), stacked, players))
-            first += len(found)
+            stacked = _stacked([spec.method for spec in of_group], self.device)
+            groups.append(Group(first, first + len(of_group), stacked, players))
+            first += len(of_group)
         return groups
 
     def _player_state(
@@ -231,14 +231,16 @@ class Population:
         self.noise_scale = torch.tensor(drawn, device=self.device)[:, None, None]
         for group in self.groups:
             of_runs = zip(*[spec.method.players for spec in self.specs[group.runs]], strict=True)
-            for player, said in zip(group.players, of_runs, strict=True):
-                begins = torch.ceil(torch.tensor([each.starts for each in said]) * steps[group.runs])
+            for player, run_players in zip(group.players, of_runs, strict=True):
+                begins = torch.ceil(
+                    torch.tensor([run_player.starts for run_player in run_players]) * steps[group.runs]
+                )
                 player.first_step = int(begins.min())
                 player.begins = begins.to(self.device) if bool(begins.any()) else None
 
     def _tensors_of(self, run: int) -> list[tuple[str, Tensor, int]]:
-        """(name, tensor of the population, place in it) of all that belongs to a run."""
-        found: list[tuple[str, Tensor, int]] = []
+        """(name, tensor of the population, index of the run in it) for each tensor of a run's state."""
+        tensors_of_run: list[tuple[str, Tensor, int]] = []
         for player in self.players:
             if not player.first <= run < player.last:
                 continue
@@ -246,11 +248,11 @@ class Population:
                 f"{n}.{p}" for n, network in player.networks.items() for p, _ in network.named_parameters()
             ]
             for kind, tensors in {"weights": player.optimiser.masters, **player.optimiser.moments}.items():
-                found += [
+                tensors_of_run += [
                     (f"{kind}.{name}", tensor, run - player.first)
                     for name, tensor in zip(names, tensors, strict=True)
                 ]
-        return found
+        return tensors_of_run
 
 
 def _group_key(spec: RunSpec) -> str:
@@ -265,7 +267,7 @@ def _group_key(spec: RunSpec) -> str:
 
 
 def _stacked(methods: Sequence[Method], device: torch.device) -> Method:
-    """One method for all of them: its numbers are tensors of shape (P,)."""
+    """One method for several runs: its numbers are tensors of shape (P,)."""
     stacked = {
         name: torch.tensor([float(getattr(method, name)) for method in methods], device=device)
         for name in numeric_settings(methods[0])

@@ -41,8 +41,8 @@ class Update:
     """Trains a population step by step.
 
     `terms` are sums over the steps since they were last taken: (P,) for each group and name. On CUDA, where
-    batches come from the device, the whole update is captured as a graph and replayed, until a player that
-    has rested begins.
+    batches come from the device, the whole update is captured as a graph and replayed. It is captured again
+    when a resting player starts.
     """
 
     def __init__(self, population: Population, batches: Batches, data_size: int) -> None:
@@ -71,7 +71,7 @@ class Update:
         return steps
 
     def take_terms(self) -> list[dict[str, Tensor]]:
-        """Means of the logged terms over the steps since the last call, on the host; then start anew."""
+        """Means of the logged terms over the steps since the last call, on the host; then reset them."""
         means = [
             {name: (t / max(self.counted, 1)).cpu() for name, t in group.items()} for group in self.terms
         ]
@@ -82,13 +82,13 @@ class Update:
         return means
 
     def gradients(self) -> Iterator[tuple[PlayerState, list[Tensor]]]:
-        """Of the players of all turns, from where they stand: nobody moves."""
+        """Gradients of the players of all turns at the current weights, without an update."""
         batches = self._draw()
         for turn in self._turns():
             yield from zip(turn, self._play(batches, turn)[1], strict=True)
 
     def log_state(self, run: int) -> dict[str, Tensor]:
-        """The sums of one run that have not been taken yet, and over how many steps they go."""
+        """The logged sums of one run since they were last taken, and the number of steps they cover."""
         state = {"log.steps": torch.tensor(self.counted)}
         for group, terms in zip(self.population.groups, self.terms, strict=False):
             if group.first <= run < group.last:
@@ -96,7 +96,7 @@ class Update:
         return state
 
     def load_log_states(self, states: Sequence[Mapping[str, Tensor]]) -> None:
-        """Put the sums back to where `log_state` was taken, one state a run."""
+        """Restore the logged sums from `log_state`, one state a run."""
         self.counted = int(states[0]["log.steps"])
         names = [[n.removeprefix("log.") for n in s if n != "log.steps"] for s in states]
         self.terms = []
@@ -106,7 +106,7 @@ class Update:
             self.terms.append({name: total.to(self.population.device) for name, total in totals.items()})
 
     def _draw(self) -> list[Batch]:
-        """The batches of this step: the one of all runs, and, for each group that asks for it, another."""
+        """The batches of this step: one for all runs, and a second one for each group that asks for it."""
         population, size = self.population, self.population.specs[0].batch
         batches = [self.batches.draw(population.draws, self._step, BATCH, size, population.supply)]
         for group in population.groups:
@@ -126,7 +126,7 @@ class Update:
         self._graph.replay()
 
     def _capture(self) -> None:
-        """Make the first update by hand, which also warms everything up, then record the following ones.
+        """Make the first update without a graph, which also warms up all kernels, then record one update.
 
         The graph is recorded on a stream of its own: those of one stream share scratch memory, and must not
         be replayed side by side.
@@ -170,24 +170,24 @@ class Update:
         return rates if player.begins is None else rates * (self.population.step >= player.begins)
 
     def _turns(self) -> list[list[PlayerState]]:
-        """Who moves in the coming update, turn by turn."""
+        """The players that move in the next update, turn by turn."""
         if self._order is None:
             return [self.population.players]
-        awake = self._awake()
-        return [[awake[name] for name in turn if name in awake] for turn in self._order]
+        active = self._active()
+        return [[active[name] for name in turn if name in active] for turn in self._order]
 
-    def _awake(self) -> dict[str, PlayerState]:
-        """Those of a method with networks of its own who do not rest; it is trained among its own kind."""
+    def _active(self) -> dict[str, PlayerState]:
+        """Active players by name; a population with custom networks holds a single method."""
         (group,) = self.population.groups
         return {player.name: player for player in group.players if self._step >= player.first_step}
 
     def _moves(self, player: PlayerState, turns: list[list[PlayerState]], turn: int) -> Tensor:
         """How often a player has moved before this turn: () or (P,)."""
-        step, before = self.population.step, sum(player in each for each in turns[:turn])
+        step, before = self.population.step, sum(player in others for others in turns[:turn])
         if player.begins is not None:
             step = (step - player.begins).clamp_min(0)
-        each = sum(player in each for each in turns)
-        return step if each == 1 else step * each + before
+        per_step = sum(player in others for others in turns)
+        return step if per_step == 1 else step * per_step + before
 
     def _play(self, batches: list[Batch], turn: list[PlayerState]) -> tuple[list[Losses], list[list[Tensor]]]:
         """What the players of a turn minimise, and their gradients, before any of them moves."""
@@ -215,7 +215,7 @@ class Update:
             return self._of_autoencoders(batches[0], batches[1:], self.population.autoencoder.networks)
         population, likelihood = self.population, self.population.specs[0].likelihood
         names = tuple(player.name for player in turn)
-        networks = {name: player.networks[name] for name, player in self._awake().items()}
+        networks = {name: player.networks[name] for name, player in self._active().items()}
         moment = Moment(
             population.step, self.data_size, population.draws, likelihood, population.steps, names
         )
@@ -235,11 +235,11 @@ class Update:
         sample = merged.sample(noise * population.noise_scale)
         reconstruction = decoder.reconstruction(sample, batch.images, spec.likelihood)
         labelled = self._labelled(batch, encoder)
-        # Split in one piece, so that the way back is one launch for each tensor and not some for each group.
+        # One split of each tensor makes its backward pass one launch, instead of several for each group.
         sizes = [group.last - group.first for group in population.groups]
         whole = reconstruction, merged.mean, merged.log_var, sample, merged.kl().mean(-1)
         parts = zip(*(tensor.split(sizes) for tensor in whole), strict=True)
-        found, other = [], iter(others)
+        losses, other = [], iter(others)
         for method, group, part in zip(methods, population.groups, parts, strict=True):
             own_reconstruction, mean, log_var, own_sample, own_kl = part
             forward = Pass(
@@ -254,8 +254,8 @@ class Update:
                 labelled=None if labelled is None else labelled.of_runs(group.runs),
                 known_kl=own_kl,
             )
-            found.append(method.loss(forward))
-        return found
+            losses.append(method.loss(forward))
+        return losses
 
     def _labelled(self, batch: Batch, encoder: Encoder) -> Labelled | None:
         if batch.labelled_images is None or batch.labelled_labels is None:
@@ -265,7 +265,7 @@ class Update:
     def _other_sample(self, group: Group, batch: Batch, encoder: Encoder) -> Tensor:
         draws = self.population.draws.of_runs(group.first, group.last)
         noise = draws.normal(OTHER_NOISE, batch.images.shape[1], self.population.specs[0].latents)
-        with torch.no_grad():  # only other players see it, and they do not move the encoder
+        with torch.no_grad():  # used by other players only, which do not train the encoder
             weights = {name: weight[group.runs] for name, weight in encoder.named_parameters()}
             sample: Tensor = torch.func.functional_call(encoder, weights, batch.images).sample(noise)
         return sample
@@ -274,7 +274,7 @@ class Update:
         if not self.terms:
             self.terms = [{name: torch.zeros_like(t) for name, t in loss.terms.items()} for loss in losses]
         elif any(list(totals) != list(loss.terms) for totals, loss in zip(self.terms, losses, strict=True)):
-            # Checkpoints do not keep the order of names, and a log should not change its own.
+            # Checkpoints do not keep the order of names; the columns of a log must not change theirs.
             self.terms = [
                 {name: totals[name] for name in loss.terms}
                 for totals, loss in zip(self.terms, losses, strict=True)
@@ -288,7 +288,7 @@ class Update:
 
 
 def _merged(posterior: Gaussian, groups: list[tuple[Autoencoder, slice]], labels: Tensor | None) -> Gaussian:
-    """The posteriors that codes are drawn from; nothing is copied where no method changes its own."""
+    """The posteriors that codes are drawn from; nothing is copied if no method changes its own."""
     before = [posterior[runs] for _, runs in groups]
     after = [
         method.merged(own, None if labels is None else labels[runs])
@@ -301,7 +301,7 @@ def _merged(posterior: Gaussian, groups: list[tuple[Autoencoder, slice]], labels
 
 @contextmanager
 def _only(moving: Sequence[PlayerState], players: Sequence[PlayerState]) -> Iterator[None]:
-    """Ask for no gradient of the players that do not move now."""
+    """Compute no gradients of the players that do not move in this turn."""
     still = [parameter for player in players if player not in moving for parameter in player.parameters()]
     for parameter in still:
         parameter.requires_grad_(False)
@@ -315,7 +315,7 @@ def _only(moving: Sequence[PlayerState], players: Sequence[PlayerState]) -> Iter
 def _gradients(
     loss: Tensor, optimiser: PopulationOptimiser, largest: float | None, keep: bool
 ) -> list[Tensor]:
-    """Of a player's own parameters only: what it shares with others does not move them."""
+    """Gradients of a loss with respect to one player's own parameters."""
     gradients = list(torch.autograd.grad(loss.sum(), optimiser.parameters, retain_graph=keep))
     return gradients if largest is None else clip(gradients, largest)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields
-from importlib import import_module
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from unweave.errors import UnweaveError, did_you_mean
+from unweave.plugins.loading import is_reference, load_reference
 from unweave.study.folder import StudyFolder
 from unweave.study.planner import Unit
 from unweave.study.progress import Status
@@ -95,8 +95,8 @@ def _advance_to_end(crew: Crew, tell: Tell | None) -> int | None:
 
 
 def engine_named(name: str, options: Mapping[str, Any]) -> Engine:
-    """The built-in engine of a name, with those of the options that are not None."""
-    if name not in ENGINES:
+    """The engine of a name or of a reference `file.py:Name`, with those of the options that are not None."""
+    if name not in ENGINES and not is_reference(name):
         raise UnweaveError(f'there is no study engine "{name}". {did_you_mean(name, ENGINES)}')
     chosen = {option: value for option, value in options.items() if value is not None}
     for option in chosen:
@@ -108,13 +108,15 @@ def engine_named(name: str, options: Mapping[str, Any]) -> Engine:
                 f"{flag} out."
             )
     engine: Engine = _engine_class(name)(**chosen)
+    if not callable(getattr(engine, "start", None)):
+        raise UnweaveError(f"{name} is not a study engine: it has no method `start(job)`.")
     return engine
 
 
 def _options_of(name: str) -> set[str]:
-    return {field.name for field in fields(_engine_class(name))}
+    engine = _engine_class(name)
+    return {field.name for field in fields(engine)} if is_dataclass(engine) else set()
 
 
 def _engine_class(name: str) -> Any:
-    module, _, attribute = ENGINES[name].partition(":")
-    return getattr(import_module(module), attribute)
+    return load_reference(ENGINES.get(name, name), "engine")

@@ -140,7 +140,7 @@ class _Driver:
 
     def _begin(self, task: Task) -> None:
         if task.unit not in self.units or task.wanted not in ("", self.study.spec.measures):
-            self._read_study()  # somebody has added to it meanwhile
+            self._read_study()  # another driver has added to it
         if early := self.early.pop((task.id, task.wanted), None):
             self._note(task, early)
             return

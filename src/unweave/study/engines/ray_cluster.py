@@ -55,7 +55,7 @@ def cluster(address: str | None) -> Iterator[None]:
 
 
 def _knock(address: str | None) -> None:
-    """See that somebody answers: Ray itself tries for minutes."""
+    """Check that the address answers: Ray itself tries for minutes."""
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():
         socket.create_connection((host, int(port)), timeout=REACH).close()

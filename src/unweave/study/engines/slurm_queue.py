@@ -37,7 +37,7 @@ def queue() -> Queue | None:
 
 
 def was_cancelled(job: str, index: int) -> bool:
-    """Whether somebody cancelled a job that has ended; False on clusters without accounting."""
+    """Whether a job that has ended was cancelled; False on clusters without accounting."""
     try:
         answer = _call(["sacct", "--noheader", "-X", "-P", f"--jobs={job}_{index}", "--format=State"], True)
     except UnweaveError:
