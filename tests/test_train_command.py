@@ -206,7 +206,7 @@ BAD = [
     (["vae", "--latents", "0"], "latents must be a whole number >= 1; got 0."),
     (["vae", "--log-every", "0"], "log_every must be a whole number >= 1; got 0."),
     (["vae", "--checkpoint-every", "-5"], "checkpoint_every must be a whole number >= 1; got -5."),
-    (["vae", "--architecture", "tabel2"], 'Invalid value "tabel2" for --architecture.'),
+    (["vae", "--architecture", "tabel2"], 'there is no architecture "tabel2". Did you mean "table2"?'),
     (["vae", "--data", "dsprits"], 'there is no data set "dsprits". Did you mean "dsprites"?'),
     (["vae", "--data", "shapes3d"], "Run `unweave data fetch shapes3d`"),
     (["vae", "--device", "gpu"], 'there is no device "gpu". Use auto, cpu, cuda or cuda:1.'),

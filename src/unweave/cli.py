@@ -100,7 +100,7 @@ def evaluate_codes(
     """
     from unweave.commands.evaluate import Options, evaluate_subjects, write
     from unweave.evaluation.evaluate import Effort
-    from unweave.metrics.table import metrics_named
+    from unweave.metrics.lookup import metrics_named
 
     if not subjects:
         raise UnweaveError("name what to evaluate: the folder of a run, or a file codes.npz.")
@@ -180,7 +180,7 @@ def impossibility(
     from unweave.commands.impossibility import subject_named
     from unweave.evaluation.evaluate import Effort
     from unweave.impossibility import compare
-    from unweave.metrics.table import metrics_named
+    from unweave.metrics.lookup import metrics_named
 
     metrics_named(metrics)  # a wrong name is told before anything takes time
     check_output(output, PICTURE)

@@ -17,7 +17,8 @@ from unweave.data import Collection, from_arrays
 from unweave.errors import UnweaveError
 from unweave.evaluation import Scores
 from unweave.metrics import elbo, mig, modularity, sap
-from unweave.metrics.table import SUITES, metrics_named
+from unweave.metrics.lookup import metrics_named
+from unweave.metrics.table import SUITES
 from unweave.streams import Stream
 
 SIZES = (3, 4, 5)

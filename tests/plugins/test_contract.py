@@ -19,8 +19,8 @@ from unweave.data.grid import Factors
 from unweave.errors import UnweaveError
 from unweave.methods import AdaGVAE, BetaVAE, FactorVAE, Method, method_named
 from unweave.methods.method import AUTOENCODER, Losses, Pass, elbo_terms
+from unweave.metrics.lookup import metric_named
 from unweave.metrics.metric import Metric
-from unweave.metrics.table import metric_named
 from unweave.plugins import check_data, check_method, check_metric
 from unweave.plugins.contract import SQUARES
 from unweave.streams import Stream

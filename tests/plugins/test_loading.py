@@ -13,8 +13,8 @@ from unweave.data.catalogue import plugin_entries
 from unweave.data.opening import open_data
 from unweave.errors import MissingFileError, UnweaveError
 from unweave.methods import BetaVAE, method_named, plugin_methods
+from unweave.metrics.lookup import metric_named, metrics_named, plugin_metrics
 from unweave.metrics.metric import Metric
-from unweave.metrics.table import metric_named, metrics_named, plugin_metrics
 from unweave.nn.distributions.likelihood import likelihood_named
 from unweave.nn.networks.architectures import architecture_named
 from unweave.plugins.loading import absolute, is_reference, origin_of

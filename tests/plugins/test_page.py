@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from unweave.data.opening import open_data
-from unweave.metrics.table import metric_named
+from unweave.metrics.lookup import metric_named
 from unweave.nn.distributions.likelihood import likelihood_named
 from unweave.runs.spec import RunSpec, method_with
 

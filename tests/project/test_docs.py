@@ -145,7 +145,7 @@ def test_pages_name_the_logged_quantities(method: type[Method]) -> None:
 def test_the_training_page_has_the_defaults_of_a_run() -> None:
     page = (DOCS / "training.md").read_text()
     for field in dataclasses.fields(RunSpec):
-        if field.name not in ("method", "learning_rate", "gradient_clip"):
+        if field.name not in ("method", "learning_rate", "gradient_clip", "plugins"):
             default = f"{field.default:,}" if isinstance(field.default, int) else field.default
             option = field.name.replace("_", "-")
             assert f"| `--{option}` | `{field.name}` | {default} |" in page

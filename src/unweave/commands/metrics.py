@@ -14,8 +14,9 @@ from unweave.commands.command_app import command_app
 from unweave.commands.console import console, print_problem
 from unweave.commands.listing import Listing
 from unweave.metrics.examples import MEANING, TEST, TRAIN, stored_scores
+from unweave.metrics.lookup import metric_named, plugin_metrics
 from unweave.metrics.metric import Change, Metric
-from unweave.metrics.table import METRICS, metric_named, plugin_metrics
+from unweave.metrics.table import METRICS
 
 NEEDS = {
     "codes": "codes and factors",

@@ -15,7 +15,8 @@ from unweave.commands.console import console, resume_line
 from unweave.commands.listing import Listing
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.methods import settings_of
-from unweave.metrics.table import METRICS, metric_named
+from unweave.metrics.lookup import metric_named
+from unweave.metrics.table import METRICS
 from unweave.report.chosen import ALL, SEEDS, SETTINGS, choice_table
 from unweave.report.names import measured, metric_scores, score_label
 from unweave.report.published import STUDY_SCORES

@@ -26,6 +26,7 @@ from unweave.commands.console import (
     show_result,
     working,
 )
+from unweave.commands.training_presets import PRESETS
 from unweave.data.opening import open_data
 from unweave.data.own.sizing import Fit, Size, size_named
 from unweave.display.progress import TrainingProgress, training_display
@@ -49,25 +50,6 @@ from unweave.study.worker import Worker
 from unweave.training.batches import Data
 from unweave.training.memory import train_what_fits
 from unweave.training.trainer import Plan, Report, Tell, default_precision, pick_device
-
-
-@dataclass(frozen=True)
-class Preset:
-    """Settings to start from; those of a method stand above those of all."""
-
-    shared: dict[str, Any] = dataclasses.field(default_factory=dict)  # fields of RunSpec
-    steps: dict[str, int] = dataclasses.field(default_factory=dict)  # by method
-    settings: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)  # by method
-
-
-PRESETS = {
-    # The published FactorVAE models made half of the updates of the others.
-    "study": Preset(steps={"factor_vae": 150_000}),
-    "quick": Preset(
-        {"steps": 3000, "batch": 32, "learning_rate": 1e-3, "schedule": "linear"},
-        settings={"beta_vae": {"beta": 16.0}},
-    ),
-}
 
 
 @Parameter(name="*")

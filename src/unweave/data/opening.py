@@ -81,10 +81,15 @@ def open_seen_from(folder: Path, named: str | Path) -> Data:
     return open_data(folder / Path(named).expanduser())
 
 
-def open_reference(reference: Reference, progress: Progress | None = None) -> Data:
-    """Open one's own data as it was opened before, and see that it is the same."""
+def open_reference(
+    reference: Reference, progress: Progress | None = None, root: str | Path | None = None
+) -> Data:
+    """Open one's own data as it was opened before, and see that it is the same.
+
+    `root` is the folder of official files, for data sets of plug-ins that read some.
+    """
     if reference.kind == "plugin":
-        return _open_plugin(reference, progress)
+        return _open_plugin(reference, progress, root)
     path = Path(reference.path)
     if not path.exists():
         raise MissingFileError(
@@ -111,8 +116,8 @@ def open_reference(reference: Reference, progress: Progress | None = None) -> Da
     return found
 
 
-def _open_plugin(reference: Reference, progress: Progress | None) -> Data:
-    found = load(reference.path, progress=progress)
+def _open_plugin(reference: Reference, progress: Progress | None, root: str | Path | None) -> Data:
+    found = load(reference.path, root, progress=progress)
     if found.source != reference.source:
         raise UnweaveError(
             f'the data set "{reference.name}" of the plug-in {reference.path} has changed: '
@@ -134,7 +139,7 @@ def reopen(
     if place is not None:
         found = _open_at(place, reference, root)
     elif reference is not None:
-        found = _open_where_it_was(reference)
+        found = _open_where_it_was(reference, root)
     elif name in _names():
         found = load(name, root)
     else:
@@ -157,9 +162,9 @@ def check_recorded(found: Data, name: str, record: Mapping[str, Any]) -> None:
         )
 
 
-def _open_where_it_was(reference: Reference) -> Data:
+def _open_where_it_was(reference: Reference, root: str | Path | None) -> Data:
     try:
-        return open_reference(reference)
+        return open_reference(reference, root=root)
     except MissingFileError as error:
         raise MissingFileError(
             f"{error} Name its new place: --data {reference.kind.upper()}, or unweave.load(run, "

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from unweave.errors import UnweaveError
 from unweave.evaluation.sources import Source
+from unweave.metrics.lookup import Asked, metrics_named, named_singly
 from unweave.metrics.metric import COUNTS, Metric
-from unweave.metrics.table import Asked, metrics_named, named_singly
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from unweave.evaluation.encoders import encoder_of
 from unweave.evaluation.measuring import measure_choice, measure_source
 from unweave.evaluation.scores import Scores
 from unweave.evaluation.sources import GroundTruthSource, Source, Tell
-from unweave.metrics.table import METRICS, Asked
+from unweave.metrics.lookup import Asked
+from unweave.metrics.table import METRICS
 from unweave.streams import Stream
 
 __all__ = ["POINTS", "REPRESENTATIONS", "Effort", "evaluate", "measure_source", "source_of"]

@@ -28,8 +28,8 @@ from unweave.evaluation.scores import SCHEMA, Scores
 from unweave.evaluation.sources import GroundTruthSource, Tell
 from unweave.files import write_json
 from unweave.locks import hold
+from unweave.metrics.lookup import metrics_named
 from unweave.metrics.metric import Metric
-from unweave.metrics.table import metrics_named
 from unweave.runs.run import Run
 from unweave.runs.store import RunFolder, read_tensors, write_tensors
 from unweave.training.batches import Data

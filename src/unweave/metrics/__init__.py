@@ -25,6 +25,7 @@ from unweave.metrics.infomec import InfoMEC, infomec
 from unweave.metrics.information import mutual_information
 from unweave.metrics.irs import irs
 from unweave.metrics.jemmig import jemmig
+from unweave.metrics.lookup import metric_named, metrics_named
 from unweave.metrics.med import med
 from unweave.metrics.metric import Measured, Metric, compute, measure
 from unweave.metrics.mig import mig, mig_posterior
@@ -33,7 +34,7 @@ from unweave.metrics.modularity import modularity
 from unweave.metrics.representation import Representation
 from unweave.metrics.sap import sap
 from unweave.metrics.selection import model_centrality, udr
-from unweave.metrics.table import METRICS, SUITES, metric_named, metrics_named
+from unweave.metrics.table import METRICS, SUITES
 from unweave.metrics.total_correlation import (
     mean_pairwise_information,
     total_correlation,

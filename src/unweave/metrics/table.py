@@ -7,111 +7,25 @@ property tests read this table, so none of them can forget a metric.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
-from unweave.errors import UnweaveError, did_you_mean
 from unweave.metrics import citations
 from unweave.metrics.beta_vae_score import beta_vae_score
 from unweave.metrics.dci import dci
 from unweave.metrics.dci_es import dci_es
 from unweave.metrics.dcimig import dcimig
 from unweave.metrics.downstream import downstream
-from unweave.metrics.elbo import elbo
 from unweave.metrics.explicitness import explicitness
 from unweave.metrics.factor_vae_score import factor_vae_score
 from unweave.metrics.infomec import infomec
 from unweave.metrics.irs import irs
 from unweave.metrics.jemmig import jemmig
 from unweave.metrics.med import med
-from unweave.metrics.metric import Change, Metric, asked_names
+from unweave.metrics.metric import Change, Metric
 from unweave.metrics.mig import mig, mig_posterior
 from unweave.metrics.mig_sup import mig_sup
 from unweave.metrics.modularity import modularity
-from unweave.metrics.own import as_metric
 from unweave.metrics.sap import sap, sap_with_accuracies
-from unweave.metrics.total_correlation import (
-    mean_pairwise_information,
-    total_correlation,
-    wasserstein_correlation,
-)
-from unweave.plugins.loading import (
-    absolute,
-    check_entry_name,
-    installed_names,
-    installed_parts,
-    load_reference,
-    names_plugin,
-    place_of,
-    refuse_built_in,
-)
-
-# A text of names with commas between them, a record, or a list of both.
-Asked: TypeAlias = str | Metric | Sequence[str | Metric]
-
-
-def metric_named(name: str) -> Metric:
-    """The metric of that name: of the table, of an installed plug-in, or `file.py:Name` or `module:Name`."""
-    names = [metric.name for metric in METRICS]
-    if name in names:
-        return METRICS[names.index(name)]
-    place = place_of("metric", name)
-    if place is None:
-        known = [*names, *installed_names("metric")]
-        raise UnweaveError(f'there is no metric "{name}". {did_you_mean(name, known)}')
-    metric = as_metric(load_reference(place, "metric"), place)
-    refuse_built_in("metric", metric.name, [*names, *SUITES], place)
-    check_entry_name("metric", name, metric.name)
-    return metric
-
-
-def metrics_named(names: Asked) -> tuple[Metric, ...]:
-    """The metrics of a suite (see SUITES), of names with commas between them, or of a list of both.
-
-    >>> [metric.name for metric in metrics_named("mig, irs")]
-    ['mig', 'irs']
-    """
-    records, _ = _split(names)
-    found = [*(metric_named(word) for word in metric_words(names)), *records]
-    return tuple({metric.name: metric for metric in found}.values())
-
-
-def metric_words(names: Asked) -> tuple[str, ...]:
-    """The names in what was asked for: suites as their members, files of plug-ins with the whole path."""
-    records, rest = _split(names)
-    words = asked_names(rest)
-    if not words and not records:
-        raise UnweaveError(f"no metric was named. Name some, or one of {', '.join(SUITES)}.")
-    known = [*SUITES, *(metric.name for metric in METRICS)]
-    for word in words:
-        if word not in known and not names_plugin("metric", word):
-            more = [*known, *installed_names("metric")]
-            raise UnweaveError(f'there is no metric or suite "{word}". {did_you_mean(word, more)}')
-    flat = [absolute(name) for word in words for name in SUITES.get(word, (word,))]
-    return tuple(dict.fromkeys(flat))
-
-
-def named_singly(names: Asked) -> frozenset[str]:
-    """The names of the metrics that were asked for one by one, not as part of a suite."""
-    records, rest = _split(names)
-    words = [word for word in asked_names(rest) if word not in SUITES]
-    return frozenset(metric.name for metric in (*records, *map(metric_named, words)))
-
-
-def plugin_metrics(problem: Callable[[str], None]) -> list[Metric]:
-    """The metrics of installed plug-ins; `problem` gets a sentence on each that cannot be used."""
-    names = [*SUITES, *(metric.name for metric in METRICS)]
-    return list(installed_parts("metric", names, metric_named, problem))
-
-
-def _split(names: object) -> tuple[list[Metric], object]:
-    """The records in what was asked for, and the rest of it."""
-    if isinstance(names, Metric):
-        return [names], []
-    if not isinstance(names, list | tuple):
-        return [], names
-    records = [name for name in names if isinstance(name, Metric)]
-    return records, [name for name in names if not isinstance(name, Metric)]
+from unweave.metrics.table_unsupervised import UNSUPERVISED
 
 
 def _unchanged(*changes: Change) -> frozenset[Change]:
@@ -431,76 +345,7 @@ METRICS: tuple[Metric, ...] = (
         flaws=("Trees cut along the codes, so they prefer codes that hold one factor each.",),
         options={"predictor": "trees"},
     ),
-    Metric(
-        "total_correlation",
-        total_correlation,
-        "total_correlation[gaussian,jitter1e-5]",
-        "unsupervised",
-        "How far are the codes from independence, as a Gaussian sees it?",
-        citations.WATANABE1960,
-        _unchanged("permutation", "sign", "dead", "row order"),
-        range=(0.0, math.inf),
-        higher_is_better=False,
-        flaws=(
-            "Only correlation is seen: codes may depend on each other and score 0.",
-            "Noise and a rotation of a perfect code score 0 too.",
-            "For copied codes it is as large as the jitter allows.",
-        ),
-    ),
-    Metric(
-        "wasserstein_correlation",
-        wasserstein_correlation,
-        "wasserstein_correlation[gaussian]",
-        "unsupervised",
-        "Wasserstein distance from a Gaussian fit to its independent version.",
-        citations.LOCATELLO2019,
-        _unchanged("permutation", "sign", "dead", "row order"),
-        range=(0.0, math.inf),
-        higher_is_better=False,
-        flaws=("Only correlation is seen. It grows with the square of the scale of the codes.",),
-    ),
-    Metric(
-        "wasserstein_correlation_normalised",
-        wasserstein_correlation,
-        "wasserstein_correlation[gaussian,normalised]",
-        "unsupervised",
-        "Wasserstein correlation divided by the total variance.",
-        citations.LOCATELLO2019,
-        _unchanged("permutation", "sign", "dead", "row order"),
-        range=(0.0, 2.0),
-        higher_is_better=False,
-        flaws=("Only correlation is seen. It depends on the scale of each code.",),
-        options={"normalised": True},
-    ),
-    Metric(
-        "mean_pairwise_information",
-        mean_pairwise_information,
-        "mean_pairwise_information[bins20]",
-        "unsupervised",
-        "How much do two different codes tell about each other?",
-        citations.LOCATELLO2019,
-        _BINNED,
-        range=(0.0, math.log(20)),
-        higher_is_better=False,
-        flaws=(
-            "Counting has a bias: independent codes have about (bins - 1)^2 / 2n nats, 0.018 for "
-            "10,000 points.",
-        ),
-    ),
-    Metric(
-        "elbo",
-        elbo,
-        "elbo[sample1]",
-        "likelihood",
-        "The evidence lower bound of a run, its reconstruction and KL terms, and its active codes.",
-        citations.KINGMA2014,
-        _unchanged("permutation", "sign", "dead", "row order"),
-        range=(-math.inf, math.inf),
-        flaws=(
-            "No measure of disentanglement: a rotation of the codes leaves a model as likely as it was.",
-            "A code may be active and hold nothing that the decoder uses.",
-        ),
-    ),
+    *UNSUPERVISED,
 )
 
 _HEADLINE = ("beta_vae_score", "factor_vae_score", "mig", "dci", "sap", "modularity", "explicitness")

@@ -19,7 +19,7 @@ from unweave.evaluation.encoders import Posterior
 from unweave.evaluation.evaluate import Effort, measure_source
 from unweave.evaluation.sources import CHUNK, GroundTruthSource
 from unweave.methods.method import Blueprint
-from unweave.metrics.table import metrics_named
+from unweave.metrics.lookup import metrics_named
 from unweave.runs.spec import RunSpec
 from unweave.streams import Stream
 from unweave.study.spec import StudySpec

@@ -98,7 +98,7 @@ def open_named(name: str, reference: Reference | None, root: Path | None) -> Dat
     if reference is None:
         return load(name, root)
     try:
-        return open_reference(reference)
+        return open_reference(reference, root=root)
     except MissingFileError as error:
         raise MissingFileError(f"{error} {NEW_PLACE}") from error
 

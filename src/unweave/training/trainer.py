@@ -96,7 +96,7 @@ def _refuse_changed_plugins(specs: Sequence[RunSpec]) -> None:
     for spec in specs:
         for sentence in spec.changed_plugins():
             raise UnweaveError(
-                f"{sentence} Restore that source to train the run {spec.id}, or start a new run with this one."
+                f"{sentence} Restore that source to train the run {spec.id}, or start a new run instead."
             )
 
 
