@@ -1,5 +1,6 @@
 """A newcomer's day: every part from outside the package, in one study, to the report and the explorer."""
 
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -80,7 +81,9 @@ name = "beta_vae"
 def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
     """Run a command in this process; it must succeed."""
     monkeypatch.setattr("sys.argv", ["unweave", *words])
-    main()
+    with pytest.raises(SystemExit) as end:
+        sys.exit(main())  # type: ignore[func-returns-value]  # some commands exit, others return
+    assert not end.value.code, words
 
 
 def test_all_parts_from_outside_in_one_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
