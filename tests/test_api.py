@@ -11,6 +11,7 @@ import pytest
 
 import unweave
 from unweave.errors import UnweaveError
+from unweave.plugins.loading import GROUPS
 from unweave.training.trainer import Stopped
 
 ROOT = Path(__file__).parents[1]
@@ -52,15 +53,15 @@ assert again.table.equals(result.table)
 
 
 def documented_names() -> list[str]:
-    """All dotted names of unweave in README and docs."""
+    """All dotted names of unweave in README and docs; groups of entry points are no names of Python."""
     text = "\n".join(page.read_text() for page in PAGES)
-    return sorted(set(re.findall(r"\bunweave(?:\.[A-Za-z_]\w*)+", text)))
+    return sorted(set(re.findall(r"\bunweave(?:\.[A-Za-z_]\w*)+", text)) - set(GROUPS.values()))
 
 
 def test_documented_names_work_after_import_unweave_alone() -> None:
     names = documented_names()
     public = [f"unweave.{name}" for name in unweave.__all__]
-    assert {"unweave.runs.gallery.draw_pictures", "unweave.study.StudySpec"} < set(names)
+    assert {"unweave.gallery.draw_pictures", "unweave.study.StudySpec"} < set(names)
     done = subprocess.run(
         [sys.executable, "-c", RESOLVE],
         input=json.dumps(names + public),
