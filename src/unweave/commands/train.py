@@ -278,7 +278,7 @@ def _state_of(specs: Sequence[RunSpec], folders: Sequence[Path]) -> TrainingProg
     starts = {}
     for spec, path in zip(specs, folders, strict=True):
         folder = RunFolder(path)
-        starts[spec.id] = spec.steps if folder.result is not None else max(folder.checkpoints(), default=0)
+        starts[spec.id] = spec.steps if folder.result is not None else folder.newest_checkpoint
     return TrainingProgress({spec.id: spec.steps for spec in specs}, starts)
 
 

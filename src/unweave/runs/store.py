@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -109,16 +109,19 @@ class RunFolder:
         with suppress(OSError):  # something else is in it: it stays
             self.path.rmdir()
 
-    @contextmanager
-    def claimed(self) -> Iterator[None]:
+    def claimed(self) -> AbstractContextManager[None]:
         """Keep other processes from training the run; an error names the process that trains it already."""
-        with claim(self.path / "train.lock", str(self.path)):
-            yield
+        return claim(self.path / "train.lock", str(self.path))
 
     def checkpoints(self) -> list[int]:
         """The steps of which there is a checkpoint."""
         names = [CHECKPOINT.fullmatch(path.name) for path in self.path.glob("checkpoint-*")]
         return sorted(int(name[1]) for name in names if name)
+
+    @property
+    def newest_checkpoint(self) -> int:
+        """The step of the newest checkpoint; 0 if there is none."""
+        return max(self.checkpoints(), default=0)
 
     def save_checkpoint(
         self, step: int, state: Mapping[str, Tensor], origin: CheckpointOrigin = UNKNOWN_ORIGIN

@@ -97,7 +97,7 @@ def _shown_progress(spec: RunSpec, folder: RunFolder, tell: Tell | None) -> Iter
     if folder.result is not None:
         yield tell
         return
-    start = max(folder.checkpoints(), default=0)
+    start = folder.newest_checkpoint
     with training_display(TrainingProgress({spec.id: spec.steps}, {spec.id: start})) as show:
 
         def show_and_tell(report: Report) -> None:

@@ -115,10 +115,11 @@ def _create_folders(
     for spec in dict.fromkeys(specs):
         sizes = source.label_sizes(spec.method.supply)
         folder = folders[spec.id]
-        if folder.create(spec, origin | ({"label_sizes": list(sizes)} if sizes else {})):
-            stack.push(_discards_unused(folder))
+        is_new = folder.create(spec, origin | ({"label_sizes": list(sizes)} if sizes else {}))
         if not folder.result:
             stack.enter_context(folder.claimed())
+        if is_new:  # only with the lock: another process may have made the same folder at the same time
+            stack.push(_discards_unused(folder))
 
 
 def _discards_unused(folder: RunFolder) -> Callable[..., None]:

@@ -291,6 +291,6 @@ class _Jobs:
         total = 0
         for run in self._runs(shard):
             folder = self.study.run_folder(run)
-            total += self.study.runs[run].steps if folder.ended else max(folder.checkpoints(), default=0)
+            total += self.study.runs[run].steps if folder.ended else folder.newest_checkpoint
             total += (folder.path / "scores.json").exists()
         return total
