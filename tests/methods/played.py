@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from training.tiny import TINY
-from unweave.methods.method import Batch, Losses, Moment, OwnNetworks
+from unweave.methods.method import Batch, Draws, Forward, Losses, Method, StepContext
+from unweave.methods.step import LabelledBatch
+from unweave.nn.distributions.gaussian import Gaussian
 from unweave.runs.spec import RunSpec
 from unweave.training.batches import HostBatches
 from unweave.training.population import Population
@@ -20,15 +22,13 @@ from unweave.training.population import Population
 class Played:
     """Some runs with their networks, and the first batch of each."""
 
-    method: OwnNetworks
-    networks: Mapping[str, nn.Module]
-    batch: Batch
-    moment: Moment
+    method: Method
+    step: StepContext
 
     @classmethod
     def of(
         cls,
-        *methods: OwnNetworks,
+        *methods: Method,
         seeds: Sequence[int] = (0, 1),
         images: int = 6,
         latents: int = 4,
@@ -36,24 +36,36 @@ class Played:
         device: str = "cpu",
     ) -> Played:
         """One run for each seed, of one method or of one for each seed that differ in numbers only."""
-        here = torch.device(device)
-        each = methods if len(methods) == len(seeds) else methods * len(seeds)
+        on = torch.device(device)
+        run_methods = methods if len(methods) == len(seeds) else methods * len(seeds)
         specs = [
             RunSpec(method, data=TINY.name, seed=seed, latents=latents, batch=images)
-            for method, seed in zip(each, seeds, strict=True)
+            for method, seed in zip(run_methods, seeds, strict=True)
         ]
-        source = HostBatches(TINY, here)
-        supply = methods[0].supply
-        population = Population(specs, TINY.shape, here, source.label_sizes(supply))
-        batch = source.draw(population.draws, step, "batch", images, supply)
+        source = HostBatches(TINY, on)
+        sampling = methods[0].sampling
+        population = Population(specs, TINY.shape, on, source.label_sizes(sampling))
+        batch = source.draw(population.draws, step, "batch", images, sampling)
         population.step.fill_(step)
         (group,) = population.groups
-        moment = Moment(population.step, len(TINY), population.draws, "bernoulli", population.steps)
-        return cls(cast(OwnNetworks, group.method), group.networks, batch, moment)
+        context = StepContext(
+            batch, group.networks, population.draws, population.step, population.steps, len(TINY)
+        )
+        return cls(group.method, context)
+
+    @property
+    def networks(self) -> Mapping[str, nn.Module]:
+        """The networks of the step."""
+        return self.step.networks
+
+    @property
+    def batch(self) -> Batch:
+        """The batch of the step."""
+        return self.step.batch
 
     def losses(self) -> Losses:
         """Of this step."""
-        return self.method.losses(self.batch, self.networks, self.moment)
+        return self.method.losses(self.step)
 
     def parameters(self, player: str) -> list[Tensor]:
         """Of one network."""
@@ -63,3 +75,45 @@ class Played:
         """Of a player's objective for its own parameters."""
         loss = self.losses().players[player].sum()
         return list(torch.autograd.grad(loss, self.parameters(player)))
+
+
+def autoencoder_step(
+    reconstruction: Tensor,
+    posterior: Gaussian,
+    sample: Tensor,
+    step: Tensor | int = 0,
+    data_size: int = 100,
+    draws: Draws | None = None,
+    networks: Mapping[str, nn.Module] | None = None,
+    **parts: Any,
+) -> StepContext:
+    """A step of a method on the shared autoencoder, after this forward pass."""
+    return StepContext(
+        Batch(torch.empty(0)),
+        networks or {},
+        cast(Draws, draws),
+        step=step,
+        data_size=data_size,
+        shared_pass=Forward(reconstruction, posterior, sample, **parts),
+    )
+
+
+def own_step(
+    step: Tensor | int, data_size: int, draws: object, likelihood: str = "bernoulli", steps: Tensor | int = 1
+) -> Callable[[Batch, Mapping[str, nn.Module]], StepContext]:
+    """Steps of a method with networks of its own, for any batch and networks."""
+    return lambda batch, networks: StepContext(
+        batch, networks, cast(Draws, draws), step, steps, data_size, likelihood
+    )
+
+
+def with_pass(step: StepContext, **parts: Any) -> StepContext:
+    """The same step after another forward pass."""
+    return replace(step, shared_pass=replace(step.forward, **parts))
+
+
+def on_meta(batch: Batch) -> Batch:
+    """A batch on the meta device, where there are no values."""
+    labels = None if batch.labels is None else batch.labels.to("meta")
+    labelled = batch.labelled and LabelledBatch(*(tensor.to("meta") for tensor in batch.labelled.tensors()))
+    return Batch(batch.images.to("meta"), labels, labelled)

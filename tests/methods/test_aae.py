@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from methods.no_draws import NoDraws
+from methods.played import autoencoder_step
 from unweave.methods import AAE
 from unweave.methods.aae import DISCRIMINATOR, Posterior
-from unweave.methods.method import AUTOENCODER, Adam, Blueprint, Pass
+from unweave.methods.method import AUTOENCODER, Adam, Blueprint, StepContext
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.streams import Stream
 
@@ -44,8 +45,8 @@ def logits(*first_minus_second: float) -> Tensor:
     return torch.stack([first + 0.25, torch.full_like(first, 0.25)], dim=-1)
 
 
-def forward(discriminator: nn.Module, sample: Tensor = CODES) -> Pass:
-    return Pass(
+def forward(discriminator: nn.Module, sample: Tensor = CODES) -> StepContext:
+    return autoencoder_step(
         reconstruction=torch.tensor(5.0, dtype=torch.float64),
         posterior=Gaussian(CODES, torch.zeros_like(CODES)),
         sample=sample,
@@ -59,7 +60,7 @@ def forward(discriminator: nn.Module, sample: Tensor = CODES) -> Pass:
 def test_the_discriminator_sees_codes_and_the_prior() -> None:
     recorder = Recorder(logits(0, 0, 0), logits(0, 0, 0))
     sample = CODES.clone().requires_grad_()
-    AAE().loss(forward(recorder, sample))
+    AAE().losses(forward(recorder, sample))
     (seen,) = recorder.seen
     assert torch.equal(seen, torch.cat([CODES, PRIOR]))
     (gradient,) = torch.autograd.grad(seen.sum(), sample)
@@ -70,7 +71,7 @@ def test_losses_of_known_logits() -> None:
     """D = 9/10, 1/2, 1/4 for codes and 4/5, 1/2, 1/2 for draws from the prior; KL is no part of it."""
     three, four = math.log(3), math.log(4)
     recorder = Recorder(logits(2 * three, 0.0, -three), logits(four, 0.0, 0.0))
-    found = AAE(adversarial_weight=6).loss(forward(recorder))
+    found = AAE(adversarial_weight=6).losses(forward(recorder))
     fooling = -(math.log(1 / 10) + math.log(1 / 2) + math.log(3 / 4)) / 3
     assert found.terms["adversarial"].item() == pytest.approx(fooling)
     assert found.players[AUTOENCODER].item() == pytest.approx(5 + 6 * fooling)
@@ -82,7 +83,7 @@ def test_losses_of_known_logits() -> None:
 
 
 def test_nobody_is_ahead_at_equilibrium() -> None:
-    found = AAE().loss(forward(Recorder(logits(0, 0, 0), logits(0, 0, 0))))
+    found = AAE().losses(forward(Recorder(logits(0, 0, 0), logits(0, 0, 0))))
     assert found.terms["adversarial"].item() == pytest.approx(math.log(2))
     assert found.players[DISCRIMINATOR].item() == pytest.approx(math.log(2))
 
@@ -90,7 +91,7 @@ def test_nobody_is_ahead_at_equilibrium() -> None:
 def test_the_encoder_still_learns_where_the_discriminator_is_sure() -> None:
     """-log(1 - D) has the gradient 1 there; log D, the other form, would have 0."""
     sure = logits(100, 100, 100).requires_grad_()
-    found = AAE(adversarial_weight=1).loss(forward(Recorder(sure, logits(0, 0, 0))))
+    found = AAE(adversarial_weight=1).losses(forward(Recorder(sure, logits(0, 0, 0))))
     (gradient,) = torch.autograd.grad(found.players[AUTOENCODER], sure)
     torch.testing.assert_close(gradient, torch.tensor([[1 / 3, -1 / 3]] * 3, dtype=torch.float64))
 
@@ -101,7 +102,7 @@ def test_the_encoder_goes_where_the_discriminator_expects_the_prior() -> None:
     with torch.no_grad():
         network.weight.copy_(torch.tensor([[0.01, 0.01], [-0.01, -0.01]]))
     sample = CODES.clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(AAE().loss(forward(network, sample)).players[AUTOENCODER], sample)
+    (gradient,) = torch.autograd.grad(AAE().losses(forward(network, sample)).players[AUTOENCODER], sample)
     assert (gradient > 0).all()
 
 

@@ -17,18 +17,18 @@ from methods.played import Played
 from training.tiny import TINY
 from unweave.errors import UnweaveError
 from unweave.methods import AAEClusters, AAEHeads, AAELabels
-from unweave.methods.aae_classes import CLASSES, STYLE, heads_crowding
-from unweave.methods.method import AUTOENCODER, Adam, Blueprint, OwnNetworks
-from unweave.methods.supply import Labels
+from unweave.methods.aae_classes import CLASSES, STYLE
+from unweave.methods.method import AUTOENCODER, Adam, Blueprint, Method
+from unweave.methods.sampling import Labels
 from unweave.nn.distributions.likelihood import reconstruction_loss
-from unweave.nn.networks.classes import ClassAutoencoder, class_place, nearest_class, one_hot
+from unweave.nn.networks.classes import ClassAutoencoder, class_place, heads_crowding, nearest_class, one_hot
 from unweave.runs.spec import RunSpec
 from unweave.streams import Stream
 from unweave.training.batches import HostBatches
 from unweave.training.population import Population
 from unweave.training.update import Update
 
-FORMS: list[OwnNetworks] = [
+FORMS: list[Method] = [
     AAELabels(adversarial_weight=3.0, label_weight=7.0, factor="y"),
     AAEClusters(adversarial_weight=3.0, clusters=6),
     AAEHeads(adversarial_weight=3.0, heads_weight=0.5, eta=2.0, clusters=6),
@@ -49,10 +49,10 @@ def probability_of_code(case: Played, discriminator: str, points: Tensor) -> Ten
 
 @every_form
 @torch.no_grad()
-def test_objectives_are_the_sum_of_their_parts(method: OwnNetworks) -> None:
+def test_objectives_are_the_sum_of_their_parts(method: Method) -> None:
     """Each part again, from probabilities and one-hot draws as the paper has them."""
     case = Played.of(method, images=50)
-    network, draws, found = network_of(case), case.moment.draws, case.losses()
+    network, draws, found = network_of(case), case.step.draws, case.losses()
     found_in = network.encoder(case.batch.images).mean
     z, y = found_in[..., : network.style], found_in[..., network.style :].softmax(-1)
     assert network.classes == {"aae_labels": 5}.get(method.name, 6)
@@ -85,10 +85,8 @@ def test_objectives_are_the_sum_of_their_parts(method: OwnNetworks) -> None:
 @torch.no_grad()
 def test_labels_are_those_of_the_factor_and_judged_by_cross_entropy() -> None:
     case = Played.of(AAELabels(factor="x"), images=40)
-    assert case.method.supply.points == 1000  # type: ignore[union-attr]
-    labelled, labels = case.batch.labelled_images, case.batch.labelled_labels
-    assert labelled is not None
-    assert labels is not None
+    assert case.method.sampling.points == 1000  # type: ignore[union-attr]
+    labelled, labels = case.step.labelled.images, case.step.labelled.labels
     assert labels.shape == (2, 40, 1)
     left = (labelled[:, :, 0].amax(2) > 0).float().argmax(-1)  # a square further right has a larger x
     centres = left + (labelled[:, :, 0].amax(2) > 0).sum(-1) // 2
@@ -104,9 +102,9 @@ def test_labels_are_those_of_the_factor_and_judged_by_cross_entropy() -> None:
 
 def test_the_labelled_images_are_a_fixed_few() -> None:
     method = AAELabels(labelled=3)
-    assert isinstance(method.supply, Labels)
-    images = [Played.of(method, step=step, images=30).batch.labelled_images for step in (0, 1)]
-    seen = [{bytes(image.numpy().tobytes()) for image in step[0]} for step in images if step is not None]
+    assert isinstance(method.sampling, Labels)
+    images = [Played.of(method, step=step, images=30).step.labelled.images for step in (0, 1)]
+    seen = [{bytes(image.numpy().tobytes()) for image in step[0]} for step in images]
     assert len(seen[0] | seen[1]) <= 3
 
 
@@ -191,7 +189,7 @@ def test_heads_that_are_one_have_a_finite_gradient() -> None:
 
 
 @every_form
-def test_the_discriminators_are_two_with_weights_of_their_own(method: OwnNetworks) -> None:
+def test_the_discriminators_are_two_with_weights_of_their_own(method: Method) -> None:
     autoencoder, style, classes = method.players
     assert autoencoder.optimiser is None
     assert (
@@ -209,7 +207,7 @@ def test_classes_become_labels_and_codes_know_them() -> None:
     method = AAELabels(factor="x", label_weight=100.0)
     spec = RunSpec(method, data="tiny", batch=16, latents=3, learning_rate=1e-3)
     source = HostBatches(TINY, cpu)
-    population = Population([spec], TINY.shape, cpu, source.label_sizes(method.supply))
+    population = Population([spec], TINY.shape, cpu, source.label_sizes(method.sampling))
     Update(population, source, len(TINY)).run(60)
     factors = TINY.sample_factors(60, 1)
     images = torch.from_numpy(TINY.observe(factors))[None]
@@ -219,7 +217,7 @@ def test_classes_become_labels_and_codes_know_them() -> None:
     assert right.mean() > 0.9
 
 
-BAD: list[tuple[type[OwnNetworks], dict[str, Any], str]] = [
+BAD: list[tuple[type[Method], dict[str, Any], str]] = [
     (AAELabels, {"labelled": 0}, "labelled of aae_labels must be at least 1; got 0"),
     (AAEClusters, {"clusters": 1}, "clusters of aae_clusters must be at least 2; got 1"),
     (AAEHeads, {"clusters": 0}, "clusters of aae_heads must be at least 2; got 0"),
@@ -227,9 +225,7 @@ BAD: list[tuple[type[OwnNetworks], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("method", "given_settings", "text"), BAD)
-def test_bad_settings_are_refused(
-    method: type[OwnNetworks], given_settings: dict[str, Any], text: str
-) -> None:
+def test_bad_settings_are_refused(method: type[Method], given_settings: dict[str, Any], text: str) -> None:
     with pytest.raises(UnweaveError, match=text):
         method(**given_settings)
 

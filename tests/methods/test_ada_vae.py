@@ -11,10 +11,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from methods.played import autoencoder_step
 from unweave.errors import UnweaveError
 from unweave.methods import AdaGVAE, AdaMLVAE, GVAELabels, MLVAELabels
-from unweave.methods.method import AUTOENCODER, Autoencoder, Pass
-from unweave.methods.supply import Pairs
+from unweave.methods.method import AUTOENCODER, Method
+from unweave.methods.sampling import Pairs
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.distributions.sharing import average, product
 
@@ -22,7 +23,7 @@ ADAPTIVE = pytest.mark.parametrize("kind", [AdaGVAE, AdaMLVAE])
 TOLD = pytest.mark.parametrize("kind", [GVAELabels, MLVAELabels])
 
 
-def rule(kind: type[Autoencoder], pair: Gaussian) -> Gaussian:
+def rule(kind: type[Method], pair: Gaussian) -> Gaussian:
     return average(pair) if kind in (AdaGVAE, GVAELabels) else product(pair)
 
 
@@ -33,7 +34,7 @@ def pair(distances: list[float]) -> Gaussian:
     return Gaussian(mean, torch.zeros_like(mean))
 
 
-def own_dimensions(method: Autoencoder, given: Gaussian, labels: Tensor | None = None) -> list[int]:
+def own_dimensions(method: Method, given: Gaussian, labels: Tensor | None = None) -> list[int]:
     """Where the two keep posteriors of their own; in all others they have the same, by the rule."""
     merged = method.merged(given, labels)
     own = (merged.mean[0] != merged.mean[1]) | (merged.log_var[0] != merged.log_var[1])
@@ -72,20 +73,20 @@ def test_dimensions_follow_the_factors_where_they_are_known(kind: type[GVAELabel
 
 
 def test_what_they_learn_from() -> None:
-    assert AdaGVAE().supply == Pairs("random")
-    assert AdaMLVAE(changed=2).supply == Pairs(2)
-    assert AdaGVAE(changed=1, k_known=True).supply == Pairs(1, labels=True)
-    assert GVAELabels(changed="published").supply == MLVAELabels(changed="published").supply
-    assert GVAELabels().supply.labels
+    assert AdaGVAE().sampling == Pairs("random")
+    assert AdaMLVAE(changed=2).sampling == Pairs(2)
+    assert AdaGVAE(changed=1, k_known=True).sampling == Pairs(1, labels=True)
+    assert GVAELabels(changed="published").sampling == MLVAELabels(changed="published").sampling
+    assert GVAELabels().sampling.labels
 
 
 @pytest.mark.parametrize("kind", [AdaGVAE, AdaMLVAE, GVAELabels, MLVAELabels])
-def test_both_images_learn_through_what_they_share(kind: type[Autoencoder]) -> None:
+def test_both_images_learn_through_what_they_share(kind: type[Method]) -> None:
     given = pair([0.1, 5.0, 0.3])
     given.mean.requires_grad_()
     given.log_var.requires_grad_()
     labels = torch.tensor([[0, 0, 0], [0, 1, 0]])
-    merged = kind().merged(given, labels if kind().supply.labels else None)  # type: ignore[union-attr]
+    merged = kind().merged(given, labels if kind().sampling.labels else None)  # type: ignore[union-attr]
     # The code of the first image, and all that its reconstruction and divergence are made of.
     code = merged.sample(torch.tensor([[0.3, -0.4, 0.5]] * 2, dtype=torch.float64))[0]
     mean, log_var = torch.autograd.grad(code.sum() + merged.kl()[0], [given.mean, given.log_var])
@@ -99,7 +100,7 @@ def test_the_loss_is_that_of_the_beta_vae_on_both(kind: type[AdaGVAE | AdaMLVAE]
     method = kind(beta=2.5)
     merged = method.merged(pair([0.1, 4.0, 0.3]), None)
     rec = torch.tensor(7.0, dtype=torch.float64)
-    found = method.loss(Pass(rec, merged, merged.mean, 0, 100, None))  # type: ignore[arg-type]
+    found = method.losses(autoencoder_step(rec, merged, merged.mean, 0, 100, None))
     kl = merged.kl()
     assert found.players[AUTOENCODER].item() == pytest.approx(7 + 2.5 * (kl[0] + kl[1]).item() / 2)
     assert found.terms["shared_dimensions"].item() == 2
@@ -121,7 +122,7 @@ def interleaved(arrays: dict[str, Tensor]) -> Gaussian:
         (MLVAELabels(), "mlvae_labels"),
     ],
 )
-def test_posteriors_of_the_published_code(method: Autoencoder, name: str, reference: Path) -> None:
+def test_posteriors_of_the_published_code(method: Method, name: str, reference: Path) -> None:
     """disentanglement_lib's own results; its ML-VAE shares twice the variance of the product."""
     with np.load(reference / "reference" / "losses.npz", allow_pickle=False) as file:
         arrays = {key: torch.from_numpy(file[key].astype(np.float64)) for key in file if "arch" not in key}

@@ -8,13 +8,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from methods.played import own_step
 from training.tiny import TINY
 from unweave.errors import UnweaveError
 from unweave.methods import AdversarialSplit
 from unweave.methods.adversarial_split import DISCRIMINATOR
-from unweave.methods.method import AUTOENCODER, Batch, Blueprint, Moment
+from unweave.methods.method import AUTOENCODER, Batch, Blueprint
 from unweave.nn.distributions.gaussian import CERTAIN_LOG_VAR, Gaussian
 from unweave.nn.distributions.likelihood import reconstruction_loss
+from unweave.nn.networks.two_parts import TwoPartAutoencoder
 from unweave.streams import Stream
 from unweave.training.batches import HostBatches
 
@@ -45,12 +47,16 @@ class Decoder(nn.Module):
         return reconstruction_loss(self(codes), images, likelihood)
 
 
-class Model(nn.Module):
+class Model(TwoPartAutoencoder):
+    first: Any
+    second: Any
+    decoder: Any
+
     def __init__(self, first: Gaussian, second: Gaussian) -> None:
-        super().__init__()
+        nn.Module.__init__(self)
         self.first, self.second, self.decoder = first, second, Decoder()
 
-    def encode(self, _images: Tensor) -> tuple[Gaussian, Gaussian]:
+    def encode_parts(self, _images: Tensor) -> tuple[Gaussian, Gaussian]:
         return self.first, self.second
 
 
@@ -81,8 +87,8 @@ def case(logits: Tensor | None = None) -> tuple[Model, Judge, Batch]:
 
 
 def losses(method: AdversarialSplit, model: Model, judge: Judge, batch: Batch) -> Any:
-    moment = Moment(0, 60, KnownDraws(), "bernoulli")  # type: ignore[arg-type]
-    return method.losses(batch, {AUTOENCODER: model, DISCRIMINATOR: judge}, moment)
+    at_step = own_step(0, 60, KnownDraws(), "bernoulli")
+    return method.losses(at_step(batch, {AUTOENCODER: model, DISCRIMINATOR: judge}))
 
 
 def test_codes_of_the_pair_are_swapped_and_those_of_another_pair_meet_a_strangers_z() -> None:
@@ -160,8 +166,8 @@ def test_who_moves_whom() -> None:
     method = AdversarialSplit()
     networks, batch = real_case(method)
     model, judge = networks[AUTOENCODER], networks[DISCRIMINATOR]
-    moment = Moment(0, 60, TwoRuns(), "bernoulli")  # type: ignore[arg-type]
-    found = method.losses(batch, networks, moment)
+    at_step = own_step(0, 60, TwoRuns(), "bernoulli")
+    found = method.losses(at_step(batch, networks))
     first, second, decoder = (getattr(model, name) for name in ("first", "second", "decoder"))
     assert gradient(found.terms["kl"], first) == gradient(found.terms["kl"], decoder) == 0
     assert gradient(found.terms["kl"], second) > 0
@@ -171,7 +177,7 @@ def test_who_moves_whom() -> None:
     # What the discriminator learns does not depend on whether the others can learn.
     before = torch.autograd.grad(found.players[DISCRIMINATOR].sum(), list(judge.parameters()))
     model.requires_grad_(False)
-    alone = method.losses(batch, networks, moment).players[DISCRIMINATOR]
+    alone = method.losses(at_step(batch, networks)).players[DISCRIMINATOR]
     after = torch.autograd.grad(alone.sum(), list(judge.parameters()))
     torch.testing.assert_close(before, after, rtol=0, atol=0)
 
@@ -195,12 +201,12 @@ def test_s_is_certain_and_z_is_not() -> None:
 def test_images_of_a_pair_are_of_the_class_that_is_told(class_factors: str, columns: list[int]) -> None:
     method, run = AdversarialSplit(class_factors=class_factors), Stream.of(3)
     source = HostBatches(TINY, torch.device("cpu"))
-    assert source.label_sizes(method.supply) == tuple(TINY.sizes[column] for column in columns)
+    assert source.label_sizes(method.sampling) == tuple(TINY.sizes[column] for column in columns)
 
     class OneRun:
         streams = (run,)
 
-    batch = source.draw(OneRun(), 0, "batch", 20, method.supply)  # type: ignore[arg-type]
+    batch = source.draw(OneRun(), 0, "batch", 20, method.sampling)  # type: ignore[arg-type]
     assert batch.labels is not None
     labels = batch.labels[0]
     assert labels.shape == (40, len(columns))
@@ -216,7 +222,7 @@ def test_images_of_a_pair_are_of_the_class_that_is_told(class_factors: str, colu
 def test_a_factor_that_is_not_there_is_refused() -> None:
     source = HostBatches(TINY, torch.device("cpu"))
     with pytest.raises(UnweaveError, match='tiny has no factor "shape"'):
-        source.label_sizes(AdversarialSplit(class_factors="shape").supply)
+        source.label_sizes(AdversarialSplit(class_factors="shape").sampling)
     with pytest.raises(UnweaveError, match="content of adversarial_split must be a whole number >= 0 or 'ha"):
         AdversarialSplit(content=-1)
     plan = Blueprint([Stream.of(0)], TINY.shape, 4, label_sizes=(3,))

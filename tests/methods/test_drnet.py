@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from methods.played import own_step
 from training.tiny import TINY
 from unweave.errors import UnweaveError
 from unweave.methods import DrNet
 from unweave.methods.drnet import SCENES, _other_frames
-from unweave.methods.method import AUTOENCODER, Batch, Blueprint, Moment
-from unweave.methods.supply import Sequences
+from unweave.methods.method import AUTOENCODER, Batch, Blueprint
+from unweave.methods.sampling import Sequences
 from unweave.nn.distributions.gaussian import CERTAIN_LOG_VAR, Gaussian
 from unweave.nn.distributions.likelihood import reconstruction_loss
 from unweave.nn.draws import PopulationDraws
@@ -58,12 +59,16 @@ class Decoder(nn.Module):
         return reconstruction_loss(logits, images, likelihood)
 
 
-class Model(nn.Module):
+class Model(TwoPartAutoencoder):
+    first: Any
+    second: Any
+    decoder: Any
+
     def __init__(self, content: Tensor, pose: Tensor) -> None:
-        super().__init__()
+        nn.Module.__init__(self)
         self.content, self.pose, self.decoder = content, pose, Decoder()
 
-    def encode(self, _images: Tensor) -> tuple[Gaussian, Gaussian]:
+    def encode_parts(self, _images: Tensor) -> tuple[Gaussian, Gaussian]:
         return Gaussian(self.content, self.content), Gaussian(self.pose, self.pose)
 
 
@@ -86,9 +91,9 @@ def test_objectives_of_known_codes_and_logits() -> None:
     pose = torch.tensor([[[0.1], [0.2], [0.3], [0.4]]])
     model, images = Model(content, pose), torch.linspace(0, 1, 64).view(1, 4, *SHAPE)
     scenes = Scenes([math.log(4), 0.0] * 2, [-math.log(3), 0.0] * 2)
-    moment = Moment(0, 60, draws(0), "gaussian")
+    at_step = own_step(0, 60, draws(0), "gaussian")
     networks = {AUTOENCODER: model, SCENES: scenes}
-    found = DrNet(frames=2, alpha=5, beta=7).losses(Batch(images), networks, moment)
+    found = DrNet(frames=2, alpha=5, beta=7).losses(at_step(Batch(images), networks))
 
     codes = [
         [2.0, 0.5, 0.1],
@@ -123,8 +128,8 @@ def test_an_undecided_discriminator_is_what_the_pose_wants() -> None:
     for logit in (-3.0, 0.0, 3.0):
         scenes = Scenes([logit] * 4, [0.0] * 4)
         networks = {AUTOENCODER: Model(pose, pose), SCENES: scenes}
-        moment = Moment(0, 60, draws(0), "bernoulli")
-        found = DrNet(frames=2).losses(Batch(torch.zeros(1, 4, *SHAPE)), networks, moment)
+        at_step = own_step(0, 60, draws(0), "bernoulli")
+        found = DrNet(frames=2).losses(at_step(Batch(torch.zeros(1, 4, *SHAPE)), networks))
         value = found.terms["adversarial"].item()
         assert value == pytest.approx(math.log(2)) if logit == 0 else value > 1.5
 
@@ -135,9 +140,9 @@ def test_who_moves_whom() -> None:
     networks = method.networks(plan)
     model, scenes = networks[AUTOENCODER], networks[SCENES]
     assert isinstance(model, TwoPartAutoencoder)
-    batch = HostBatches(TINY, torch.device("cpu")).draw(draws(0, 1), 0, "batch", 3, method.supply)
-    moment = Moment(0, 60, draws(0, 1), "bernoulli")
-    found = method.losses(batch, networks, moment)
+    batch = HostBatches(TINY, torch.device("cpu")).draw(draws(0, 1), 0, "batch", 3, method.sampling)
+    at_step = own_step(0, 60, draws(0, 1), "bernoulli")
+    found = method.losses(at_step(batch, networks))
 
     def moved(loss: Tensor) -> list[bool]:
         """Content encoder, pose encoder, decoder, scene discriminator."""
@@ -153,7 +158,7 @@ def test_who_moves_whom() -> None:
     assert moved(found.terms["adversarial"]) == [False, True, False, True]
     before = torch.autograd.grad(found.players[SCENES].sum(), list(scenes.parameters()))
     model.requires_grad_(False)
-    alone = method.losses(batch, networks, moment).players[SCENES]
+    alone = method.losses(at_step(batch, networks)).players[SCENES]
     torch.testing.assert_close(before, torch.autograd.grad(alone.sum(), list(scenes.parameters())))
 
 
@@ -172,10 +177,10 @@ def test_codes_are_certain_and_content_comes_first() -> None:
 
 
 def test_what_stays_and_what_moves() -> None:
-    assert DrNet().supply == Sequences(4, 0, 8)
-    assert DrNet(content_factors="size, x", frames=3, speed=1).supply == Sequences(3, ("size", "x"), 1)
+    assert DrNet().sampling == Sequences(4, 0, 8)
+    assert DrNet(content_factors="size, x", frames=3, speed=1).sampling == Sequences(3, ("size", "x"), 1)
     source = HostBatches(TINY, torch.device("cpu"))
-    batch = source.draw(draws(0), 0, "batch", 30, DrNet(content_factors=1).supply)
+    batch = source.draw(draws(0), 0, "batch", 30, DrNet(content_factors=1).sampling)
     sizes = (batch.images[0] > 0).flatten(1).sum(-1).view(30, 4)  # white pixels: the square's size
     assert (sizes == sizes[:, :1]).all()
     assert len(sizes[:, 0].unique()) == 3
@@ -199,6 +204,6 @@ def test_bad_settings_are_refused(setting: dict[str, int], text: str) -> None:
 def test_too_much_content_is_refused() -> None:
     source = HostBatches(TINY, torch.device("cpu"))
     with pytest.raises(UnweaveError, match="tiny has 3 factors, of which a sequence cannot hold 4"):
-        source.draw(draws(0), 0, "batch", 2, DrNet(content_factors=4).supply)
+        source.draw(draws(0), 0, "batch", 2, DrNet(content_factors=4).sampling)
     with pytest.raises(UnweaveError, match="nothing of tiny can move"):
-        source.draw(draws(0), 0, "batch", 2, DrNet(content_factors=3).supply)
+        source.draw(draws(0), 0, "batch", 2, DrNet(content_factors=3).sampling)

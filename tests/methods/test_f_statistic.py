@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import f, f_oneway
 
+from methods.played import own_step
 from training.tiny import TINY
 from unweave.errors import UnweaveError
 from unweave.methods import FStatistic
 from unweave.methods.f_statistic import DECODER, ENCODER, separation
-from unweave.methods.method import Batch, Blueprint, Moment
+from unweave.methods.method import Batch, Blueprint
 from unweave.nn.distributions.gaussian import CERTAIN_LOG_VAR
 from unweave.nn.draws import PopulationDraws
 from unweave.streams import Stream
@@ -79,24 +80,24 @@ def test_gradients_and_runs() -> None:
 
 def test_the_decoder_does_not_move_the_encoder_and_only_labels_do() -> None:
     method, source = FStatistic(labels=30), HostBatches(TINY, CPU)
-    sizes = source.label_sizes(method.supply)
+    sizes = source.label_sizes(method.sampling)
     assert sizes == TINY.sizes
     draws = PopulationDraws([Stream.of(0)], torch.zeros((), dtype=torch.int64))
-    batch = source.draw(draws, 0, "batch", 8, method.supply)
+    batch = source.draw(draws, 0, "batch", 8, method.sampling)
     networks = method.networks(Blueprint(draws.streams, TINY.shape, 4, "released", sizes))
-    moment = Moment(0, len(TINY), draws, "bernoulli", torch.tensor([10.0]))
-    losses = method.losses(batch, networks, moment)
+    at_step = own_step(0, len(TINY), draws, "bernoulli", torch.tensor([10.0]))
+    losses = method.losses(at_step(batch, networks))
     own = list(networks[ENCODER].parameters())
     moved = torch.autograd.grad(losses.players[DECODER].sum(), own, retain_graph=True, allow_unused=True)
     assert all(gradient is None for gradient in moved)
-    other = Batch(batch.images.flip(1), None, batch.labelled_images, batch.labelled_labels)
-    again = method.losses(other, networks, moment)
+    other = Batch(batch.images.flip(1), labelled=batch.labelled)
+    again = method.losses(at_step(other, networks))
     torch.testing.assert_close(again.players[ENCODER], losses.players[ENCODER], rtol=0, atol=0)
     code = method.encode(networks, batch.images)
     assert code.mean.shape == (1, 8, 4)
     torch.testing.assert_close(code.log_var, torch.full((1, 8, 4), CERTAIN_LOG_VAR))
     with pytest.raises(UnweaveError, match="f_statistic needs at least d = 5 latents; got 4"):
-        FStatistic(labels=30, d=5).losses(batch, networks, moment)
+        FStatistic(labels=30, d=5).losses(at_step(batch, networks))
 
 
 def test_bad_settings() -> None:

@@ -6,10 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from methods.no_draws import NoDraws
+from methods.played import autoencoder_step
 from unweave.errors import UnweaveError
 from unweave.methods import FactorVAE
 from unweave.methods.factor_vae import DISCRIMINATOR, shuffle
-from unweave.methods.method import AUTOENCODER, Adam, Blueprint, Losses, Pass
+from unweave.methods.method import AUTOENCODER, Adam, Blueprint, Losses
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.streams import Stream
 
@@ -44,8 +45,8 @@ SHUFFLED = torch.tensor([[3.0, 10.0], [1.0, 30.0], [2.0, 20.0]], dtype=torch.flo
 
 
 def losses(method: FactorVAE, recorder: Recorder, sample: Tensor, other: Tensor | None = None) -> Losses:
-    return method.loss(
-        Pass(
+    return method.losses(
+        autoencoder_step(
             reconstruction=torch.tensor(5.0, dtype=torch.float64),
             posterior=Gaussian(torch.zeros_like(sample), torch.zeros_like(sample)),
             sample=sample,
@@ -53,7 +54,7 @@ def losses(method: FactorVAE, recorder: Recorder, sample: Tensor, other: Tensor 
             data_size=100,
             draws=ORDERS,
             networks={DISCRIMINATOR: recorder},
-            other_sample=other,
+            second_sample=other,
         )
     )
 
@@ -97,12 +98,12 @@ def test_the_second_batch_is_shuffled_if_asked_for() -> None:
     assert torch.equal(recorder.seen[0], CODES)
     assert torch.equal(recorder.seen[1], SHUFFLED + 100)
     assert not recorder.seen[1].requires_grad
-    assert FactorVAE(second_batch=True).other_batch
-    assert not FactorVAE().other_batch
+    assert FactorVAE(second_batch=True).second_batch_needed
+    assert not FactorVAE().second_batch_needed
 
 
 def test_a_missing_second_batch_is_refused() -> None:
-    with pytest.raises(UnweaveError, match="needs the codes of a second batch; got none"):
+    with pytest.raises(UnweaveError, match="need the codes of a second batch; got none"):
         losses(FactorVAE(second_batch=True), Recorder(logits(0, 0, 0)), CODES)
 
 

@@ -14,9 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from methods.no_draws import NoDraws
-from unweave.methods import DIPVAE1, DIPVAE2, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE, Method
+from methods.played import autoencoder_step
+from unweave.methods import DIPVAE1, DIPVAE2, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE
 from unweave.methods.factor_vae import DISCRIMINATOR
-from unweave.methods.method import AUTOENCODER, Autoencoder, Pass
+from unweave.methods.method import AUTOENCODER, Method, StepContext
 from unweave.nn.distributions.gaussian import Estimator, Gaussian, decomposition
 from unweave.streams import Stream
 
@@ -31,11 +32,15 @@ class Identity(NoDraws):
         return torch.arange(length).expand(rows, length)
 
 
-def forward(posterior: Gaussian, sample: Tensor, step: int | Tensor = 0, data_size: int = 1000) -> Pass:
-    return Pass(torch.tensor(50.0, dtype=torch.float64), posterior, sample, step, data_size, Identity())
+def forward(
+    posterior: Gaussian, sample: Tensor, step: int | Tensor = 0, data_size: int = 1000
+) -> StepContext:
+    return autoencoder_step(
+        torch.tensor(50.0, dtype=torch.float64), posterior, sample, step, data_size, Identity()
+    )
 
 
-def some_forward() -> Pass:
+def some_forward() -> StepContext:
     mean, log_var, noise = (
         torch.from_numpy(Stream.of(0).child(name).normal(8, 3)) for name in ("mean", "log_var", "noise")
     )
@@ -43,8 +48,8 @@ def some_forward() -> Pass:
     return forward(posterior, posterior.sample(noise))
 
 
-def autoencoder_loss(method: Autoencoder, given: Pass) -> float:
-    return method.loss(given).players[AUTOENCODER].item()
+def autoencoder_loss(method: Method, given: StepContext) -> float:
+    return method.losses(given).players[AUTOENCODER].item()
 
 
 @pytest.mark.parametrize("estimator", ["weighted", "stratified"])
@@ -60,8 +65,10 @@ def test_each_weight_of_beta_tcvae_multiplies_its_own_term(
     given = some_forward()
     changed: dict[str, Any] = {weight: 7.5}
     difference = autoencoder_loss(replace(neutral, **changed), given) - autoencoder_loss(neutral, given)
-    expected = getattr(decomposition(given.posterior, given.sample, given.data_size, estimator), term).item()
-    assert neutral.loss(given).terms[term].item() == expected
+    expected = getattr(
+        decomposition(given.forward.posterior, given.forward.sample, given.data_size, estimator), term
+    ).item()
+    assert neutral.losses(given).terms[term].item() == expected
     assert difference == pytest.approx(6.5 * expected, rel=1e-12)
 
 
@@ -75,7 +82,9 @@ def test_capacity_grows_to_its_maximum_and_stays(step: int, capacity: float, as_
     """KL = 10: one mean of sqrt(20), else the prior."""
     mean = torch.tensor([[math.sqrt(20), 0.0]], dtype=torch.float64)
     at = torch.tensor(step) if as_tensor else step
-    losses = AnnealedVAE(gamma=1000, c_max=25).loss(forward(Gaussian(mean, torch.zeros_like(mean)), mean, at))
+    losses = AnnealedVAE(gamma=1000, c_max=25).losses(
+        forward(Gaussian(mean, torch.zeros_like(mean)), mean, at)
+    )
     assert losses.terms["capacity"].item() == pytest.approx(capacity)
     assert losses.players[AUTOENCODER].item() == pytest.approx(50 + 1000 * abs(10 - capacity))
 
@@ -94,15 +103,15 @@ DIP: list[tuple[Method, list[list[float]], float, float]] = [
 
 @pytest.mark.parametrize(("method", "points", "off_diagonal", "diagonal"), DIP)
 def test_dip_against_covariances_worked_out_by_hand(
-    method: Autoencoder, points: list[list[float]], off_diagonal: float, diagonal: float
+    method: Method, points: list[list[float]], off_diagonal: float, diagonal: float
 ) -> None:
     mean = torch.tensor(points, dtype=torch.float64) + 7  # a shift changes no covariance
     log_var = torch.tensor([0.25, 0.25, 1.0, 1.0], dtype=torch.float64).log()[:, None].expand(4, 2)
     given = forward(Gaussian(mean, log_var), mean)
-    losses = method.loss(given)
+    losses = method.losses(given)
     assert losses.terms["off_diagonal"].item() == pytest.approx(off_diagonal)
     assert losses.terms["diagonal"].item() == pytest.approx(diagonal)
-    expected = 50 + given.kl.item() + 3 * off_diagonal + 15 * diagonal
+    expected = 50 + given.forward.kl.item() + 3 * off_diagonal + 15 * diagonal
     assert losses.players[AUTOENCODER].item() == pytest.approx(expected)
 
 
@@ -115,11 +124,11 @@ class Published:
             names = ("z_mean", "z_logvar", "z", "disc_logits_real", "disc_logits_shuffled")
             self.inputs = {name: torch.from_numpy(arrays[name]).double() for name in names}
 
-    def forward(self, step: int = 100_000, data_size: int = 737_280) -> Pass:
+    def forward(self, step: int = 100_000, data_size: int = 737_280) -> StepContext:
         posterior = Gaussian(self.inputs["z_mean"], self.inputs["z_logvar"])
         return forward(posterior, self.inputs["z"], step, data_size)
 
-    def regulariser(self, method: Autoencoder) -> float:
+    def regulariser(self, method: Method) -> float:
         return autoencoder_loss(method, self.forward()) - 50
 
 
@@ -143,7 +152,7 @@ PUBLISHED: list[tuple[Method, str]] = [
 @pytest.mark.parametrize(
     ("method", "name"), PUBLISHED, ids=lambda value: value if isinstance(value, str) else ""
 )
-def test_published_regularisers(published: Published, method: Autoencoder, name: str) -> None:
+def test_published_regularisers(published: Published, method: Method, name: str) -> None:
     assert published.regulariser(method) == pytest.approx(published.results[name], rel=1e-5)
 
 
@@ -151,7 +160,7 @@ def test_published_total_correlation_lacks_its_constants(published: Published) -
     """Theirs leaves out -log(N M) of log q(z) and of each log q(z_d): it is lower by (D - 1) log(N M)."""
     batch, latents = published.inputs["z"].shape
     constant = (latents - 1) * math.log(737_280 * batch)
-    found = BetaTCVAE(beta=6).loss(published.forward()).terms["total_correlation"].item()
+    found = BetaTCVAE(beta=6).losses(published.forward()).terms["total_correlation"].item()
     expected = published.results["beta_tc_vae_total_correlation"]
     assert found - constant == pytest.approx(expected, rel=1e-5)
     loss = published.regulariser(BetaTCVAE(beta=6)) - 5 * constant
@@ -168,7 +177,7 @@ def test_published_players_of_factor_vae(published: Published) -> None:
         def forward(self, _z: Tensor) -> Tensor:
             return self.answers
 
-    losses = FactorVAE().loss(replace(published.forward(), networks={DISCRIMINATOR: Recorded()}))
+    losses = FactorVAE().losses(replace(published.forward(), networks={DISCRIMINATOR: Recorded()}))
     tc, discriminator = losses.terms["total_correlation"].item(), losses.players[DISCRIMINATOR].item()
     assert tc == pytest.approx(published.results["factor_vae_tc"], rel=1e-5)
     name = "factor_vae_discriminator_loss_minimised"

@@ -13,11 +13,12 @@ from torch import Tensor
 from torch.distributions import Bernoulli, Normal
 from torch.nn.functional import one_hot
 
+from methods.played import own_step
 from training.tiny import TINY
 from unweave.errors import UnweaveError
 from unweave.methods import GeneralizedM2
 from unweave.methods.generalized_m2 import MODEL, importance_weighted
-from unweave.methods.method import Batch, Blueprint, Moment
+from unweave.methods.method import Batch, Blueprint
 from unweave.nn.distributions.categorical import Categorical
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.draws import PopulationDraws
@@ -79,24 +80,22 @@ class Runs:
 
     def __init__(self, method: GeneralizedM2, latents: int = 4) -> None:
         self.method, source = method, HostBatches(TINY, CPU)
-        self.sizes = source.label_sizes(method.supply)
+        self.sizes = source.label_sizes(method.sampling)
         streams = [Stream.of(0), Stream.of(1)]
         self.draws = PopulationDraws(streams, torch.zeros((), dtype=torch.int64))
-        self.batch: Batch = source.draw(self.draws, 0, "batch", 3, method.supply)
+        self.batch: Batch = source.draw(self.draws, 0, "batch", 3, method.sampling)
         self.networks = method.networks(Blueprint(streams, TINY.shape, latents, "released", self.sizes))
         self.model = cast(GraphNetwork, self.networks[MODEL])
         with torch.no_grad():  # else all values are about alike
             for parameter in self.model.parameters():
                 parameter.mul_(2)
         self.losses = method.losses(
-            self.batch, self.networks, Moment(0, 60, self.draws, "bernoulli", torch.tensor([9.0, 9.0]))
+            own_step(0, 60, self.draws, "bernoulli", torch.tensor([9.0, 9.0]))(self.batch, self.networks)
         )
 
     def labelled(self) -> tuple[Tensor, Tensor]:
-        images, labels = self.batch.labelled_images, self.batch.labelled_labels
-        assert images is not None
-        assert labels is not None
-        return images, labels
+        assert self.batch.labelled is not None
+        return self.batch.labelled.images, self.batch.labelled.labels
 
     def log_likelihood(self, images: Tensor, values: list[Tensor]) -> Tensor:
         logits = self.model.decoder(torch.cat(values, dim=-1))

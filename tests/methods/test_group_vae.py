@@ -10,11 +10,12 @@ import torch
 from torch.distributions import Normal, kl_divergence
 
 import unweave
+from methods.played import autoencoder_step
 from training.tiny import TINY
 from unweave.errors import UnweaveError
 from unweave.methods import GVAE, MLVAE
-from unweave.methods.method import AUTOENCODER, Losses, Pass
-from unweave.methods.supply import Groups
+from unweave.methods.method import AUTOENCODER, Losses
+from unweave.methods.sampling import Groups
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.runs.spec import RunSpec
 from unweave.streams import Stream
@@ -33,7 +34,7 @@ def posteriors(images: int, latents: int) -> Gaussian:
 def losses(method: MLVAE | GVAE, posterior: Gaussian) -> Losses:
     merged = method.merged(posterior, None)
     rec = torch.tensor(50.0, dtype=torch.float64)
-    return method.loss(Pass(rec, merged, merged.mean, 0, 100, None))  # type: ignore[arg-type]
+    return method.losses(autoencoder_step(rec, merged, merged.mean, 0, 100, None))
 
 
 def by_hand(kind: type[MLVAE | GVAE], posterior: Gaussian, size: int, content: int) -> tuple[float, float]:
@@ -84,9 +85,9 @@ def test_every_image_of_a_group_learns_through_the_content(kind: type[MLVAE | GV
 
 @BOTH
 def test_what_it_learns_from(kind: type[MLVAE | GVAE]) -> None:
-    assert kind().supply == Groups(2, 1, chosen="first")
-    assert kind(group_size=5, shared="shape, scale").supply.shared == ("shape", "scale")
-    assert kind(shared=2).supply.shared == 2
+    assert kind().sampling == Groups(2, 1, chosen="first")
+    assert kind(group_size=5, shared="shape, scale").sampling.shared == ("shape", "scale")
+    assert kind(shared=2).sampling.shared == 2
 
 
 @BOTH

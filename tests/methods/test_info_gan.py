@@ -16,7 +16,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 from torch import Tensor, nn
 
-from methods.played import Played
+from methods.played import Played, own_step
 from unweave.errors import UnweaveError
 from unweave.methods import InfoGAN, InfoGANCR
 from unweave.methods.info_gan import (
@@ -26,10 +26,10 @@ from unweave.methods.info_gan import (
     draw_pairs,
     information_bound,
 )
-from unweave.methods.method import Adam, Batch, Blueprint, Moment, OwnNetworks
+from unweave.methods.method import Adam, Batch, Blueprint, Method
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.draws import PopulationDraws
-from unweave.nn.networks.gan import PairJudge
+from unweave.nn.networks.gan import PairJudge, ReadingDiscriminator
 from unweave.streams import Stream
 
 
@@ -49,11 +49,11 @@ class PlainGenerator(nn.Module):
         return shades.repeat_interleave(8, dim=-1)[..., None, None, :].expand(-1, -1, 1, 32, -1)
 
 
-class KnownVerdict(nn.Module):
+class KnownVerdict(ReadingDiscriminator):
     """D and Q that say what they are told; Q guesses the code plus an error."""
 
     def __init__(self, real: list[float], fake: list[float], latents: int, error: float) -> None:
-        super().__init__()
+        nn.Module.__init__(self)
         self.latents, self.error = latents, error
         self.logits = torch.tensor([real + fake, real + fake])
         self.seen: list[Tensor] = []
@@ -76,7 +76,7 @@ class Nearest(nn.Module):
         return -self.sharpness * (first - second)[:, :, 0, 0, ::8].abs()
 
 
-def known(method: OwnNetworks, images: int = 3, error: float = 0.5, sharpness: float = 0.0) -> Played:
+def known(method: Method, images: int = 3, error: float = 0.5, sharpness: float = 0.0) -> Played:
     """D = 9/10, 1/2, 1/4 for real images and 4/5, 1/2, 1/2 for generated ones."""
     three, four = math.log(3), math.log(4)
     verdict = KnownVerdict([2 * three, 0.0, -three], [four, 0.0, 0.0], 4, error)
@@ -86,7 +86,7 @@ def known(method: OwnNetworks, images: int = 3, error: float = 0.5, sharpness: f
         PAIR_JUDGE: Nearest(sharpness),
     }
     batch = Batch(torch.full((2, images, 1, 32, 32), 255, dtype=torch.uint8))
-    return Played(method, networks, batch, Moment(torch.tensor(0), 60, draws_at(), "bernoulli"))
+    return Played(method, own_step(torch.tensor(0), 60, draws_at())(batch, networks))
 
 
 FOOLED = -(math.log(4 / 5) + math.log(1 / 2) + math.log(1 / 2)) / 3
@@ -115,7 +115,7 @@ def test_the_discriminator_sees_the_data_first_and_then_as_many_generated_images
     (seen,) = discriminator.seen
     assert seen.shape == (2, 6, 1, 32, 32)
     assert (seen[:, :3] == 1).all()
-    codes = 2 * case.moment.draws.uniform("codes", 3, 4) - 1
+    codes = 2 * case.step.draws.uniform("codes", 3, 4) - 1
     torch.testing.assert_close(seen[:, 3:], case.networks[GENERATOR](codes).sigmoid())
 
 
@@ -241,7 +241,10 @@ def test_while_the_judge_rests_it_is_info_gan_and_the_log_says_what_guessing_giv
     method = InfoGANCR(alpha=3.0, alpha_from=0.25)
     there = Played.of(method)
     networks = {name: net for name, net in there.networks.items() if name != PAIR_JUDGE}
-    found, plain = replace(there, networks=networks).losses(), Played.of(InfoGAN()).losses()
+    found, plain = (
+        replace(there, step=replace(there.step, networks=networks)).losses(),
+        Played.of(InfoGAN()).losses(),
+    )
     assert found.players.keys() == plain.players.keys()
     for player in found.players:
         assert torch.equal(found.players[player], plain.players[player])
@@ -251,10 +254,10 @@ def test_while_the_judge_rests_it_is_info_gan_and_the_log_says_what_guessing_giv
 
 
 @pytest.mark.parametrize("method", [InfoGAN(), InfoGANCR(alpha_from=0.0)], ids=["info_gan", "info_gan_cr"])
-def test_the_generator_has_the_same_objective_in_its_own_turn(method: OwnNetworks) -> None:
+def test_the_generator_has_the_same_objective_in_its_own_turn(method: Method) -> None:
     """D is not asked about images of the data then; its verdict of the others does not depend on them."""
     case = Played.of(method)
-    own = replace(case, moment=replace(case.moment, turn=(GENERATOR,)))
+    own = replace(case, step=replace(case.step, turn=(GENERATOR,)))
     found = own.losses()
     assert DISCRIMINATOR not in found.players
     torch.testing.assert_close(found.players[GENERATOR], case.losses().players[GENERATOR])
@@ -294,9 +297,8 @@ def test_pairs_have_the_same_noise() -> None:
 
     case = known(InfoGANCR(alpha_from=0.0))
     networks = {**case.networks, GENERATOR: Noise(), PAIR_JUDGE: Same()}
-    assert replace(case, networks=networks).losses().terms["contrastive"].tolist() == pytest.approx(
-        [math.log(4)] * 2
-    )
+    found = case.method.losses(replace(case.step, networks=networks))
+    assert found.terms["contrastive"].tolist() == pytest.approx([math.log(4)] * 2)
 
 
 @torch.no_grad()
@@ -349,7 +351,7 @@ def test_a_number_of_steps_in_place_of_a_share_is_refused() -> None:
 
 
 @pytest.mark.parametrize("method", [InfoGAN(), InfoGANCR()], ids=["info_gan", "info_gan_cr"])
-def test_another_architecture_is_refused(method: OwnNetworks) -> None:
+def test_another_architecture_is_refused(method: Method) -> None:
     plan = Blueprint([Stream.of(0)], (1, 32, 32), 3, "mlp")
     for player in method.players:
         with pytest.raises(UnweaveError, match='InfoGAN has networks of its own and no architecture "mlp"'):

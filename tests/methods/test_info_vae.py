@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from methods.no_draws import NoDraws
+from methods.played import autoencoder_step, with_pass
 from unweave.methods import VAE, InfoVAE
 from unweave.methods.info_vae import DISCRIMINATOR, Divergence
-from unweave.methods.method import AUTOENCODER, Blueprint, Losses, Pass
+from unweave.methods.method import AUTOENCODER, Blueprint, Losses, StepContext
 from unweave.nn.distributions.divergences import (
     Bandwidth,
     kernel_bandwidth,
@@ -60,10 +61,10 @@ def logits(*first_minus_second: float) -> Tensor:
     return torch.stack([first + 0.25, torch.full_like(first, 0.25)], dim=-1)
 
 
-def forward(discriminator: nn.Module | None = None) -> Pass:
+def forward(discriminator: nn.Module | None = None) -> StepContext:
     posterior = Gaussian(numbers("mean").requires_grad_(), numbers("log_var").requires_grad_())
     sample = posterior.sample(numbers("noise"))
-    return Pass(
+    return autoencoder_step(
         reconstruction=(sample.sin() + 2).sum(-1).mean(-1),
         posterior=posterior,
         sample=sample,
@@ -82,16 +83,16 @@ def small_discriminator() -> nn.Module:
     return nn.Sequential(layer, nn.Tanh())
 
 
-def gradients(losses: Losses, given: Pass) -> tuple[Tensor, ...]:
-    inputs = (given.posterior.mean, given.posterior.log_var)
+def gradients(losses: Losses, given: StepContext) -> tuple[Tensor, ...]:
+    inputs = (given.forward.posterior.mean, given.forward.posterior.log_var)
     return torch.autograd.grad(losses.players[AUTOENCODER], inputs, retain_graph=True)
 
 
 @every_divergence
 def test_at_alpha_0_and_lambda_1_it_is_the_vae_to_the_last_bit(divergence: Divergence) -> None:
     given = forward(small_discriminator())
-    found = InfoVAE(alpha=0, lambda_=1, divergence=divergence).loss(given)
-    expected = VAE().loss(given)
+    found = InfoVAE(alpha=0, lambda_=1, divergence=divergence).losses(given)
+    expected = VAE().losses(given)
     assert torch.equal(found.players[AUTOENCODER], expected.players[AUTOENCODER])
     for mine, theirs in zip(gradients(found, given), gradients(expected, given), strict=True):
         assert torch.equal(mine, theirs)
@@ -105,9 +106,10 @@ WEIGHTS = [(0.0, 1000.0, 1.0, 999.0), (1.0, 50.0, 0.0, 50.0), (0.25, 1.5, 0.75, 
 @pytest.mark.parametrize(("alpha", "lambda_", "of_kl", "of_divergence"), WEIGHTS)
 def test_weights_of_the_formula(alpha: float, lambda_: float, of_kl: float, of_divergence: float) -> None:
     given = forward()
-    losses = InfoVAE(alpha=alpha, lambda_=lambda_).loss(given)
-    divergence = mmd(given.sample, numbers("prior"), torch.tensor(9.0)).item()
-    expected = given.reconstruction.item() + of_kl * given.kl.item() + of_divergence * divergence
+    losses = InfoVAE(alpha=alpha, lambda_=lambda_).losses(given)
+    divergence = mmd(given.forward.sample, numbers("prior"), torch.tensor(9.0)).item()
+    vae = given.forward.reconstruction.item() + of_kl * given.forward.kl.item()
+    expected = vae + of_divergence * divergence
     assert losses.players[AUTOENCODER].item() == pytest.approx(expected)
     assert losses.terms["divergence"].item() == pytest.approx(divergence)
     assert divergence > 0.01
@@ -118,51 +120,55 @@ def test_the_divergence_of_known_codes() -> None:
     one, four = math.exp(-1), math.exp(-4)
     expected = (2 + 2 * four) / 4 + (2 + 2 * one) / 4 - 2 * (1 + 2 * one + four) / 4
     zeros = torch.zeros(2, 1, dtype=torch.float64)
-    given = replace(
+    given = with_pass(
         forward(),
         reconstruction=torch.tensor(5.0, dtype=torch.float64),
         posterior=Gaussian(zeros, zeros),
         sample=torch.tensor([[0.0], [2.0]], dtype=torch.float64),
-        draws=Prior(torch.tensor([[0.0], [1.0]], dtype=torch.float64)),
     )
-    losses = InfoVAE(alpha=0.5, lambda_=10).loss(given)
+    draws = Prior(torch.tensor([[0.0], [1.0]], dtype=torch.float64))
+    losses = InfoVAE(alpha=0.5, lambda_=10).losses(replace(given, draws=draws))
     assert losses.players[AUTOENCODER].item() == pytest.approx(5 + 9.5 * expected)
 
 
 @pytest.mark.parametrize("bandwidth", get_args(Bandwidth))
 def test_the_stein_gradient_is_the_direction(bandwidth: Bandwidth) -> None:
     given = forward()
-    width = kernel_bandwidth(given.sample, bandwidth)
+    width = kernel_bandwidth(given.forward.sample, bandwidth)
     method = InfoVAE(alpha=1, lambda_=2, divergence="stein", bandwidth=bandwidth)
-    losses = method.loss(given)
-    (found,) = torch.autograd.grad(losses.players[AUTOENCODER], given.sample, retain_graph=True)
-    (of_reconstruction,) = torch.autograd.grad(given.reconstruction, given.sample)
-    expected = of_reconstruction - 2 * stein_direction(given.sample, width) / 8
+    losses = method.losses(given)
+    (found,) = torch.autograd.grad(losses.players[AUTOENCODER], given.forward.sample, retain_graph=True)
+    (of_reconstruction,) = torch.autograd.grad(given.forward.reconstruction, given.forward.sample)
+    expected = of_reconstruction - 2 * stein_direction(given.forward.sample, width) / 8
     torch.testing.assert_close(found, expected)
-    assert losses.terms["divergence"].item() == pytest.approx(stein_discrepancy(given.sample, width).item())
+    assert losses.terms["divergence"].item() == pytest.approx(
+        stein_discrepancy(given.forward.sample, width).item()
+    )
 
 
 def test_the_median_is_that_of_codes_and_prior_and_is_held_fixed() -> None:
     given = forward()
     method = InfoVAE(alpha=1, lambda_=1, bandwidth="median")
-    losses = method.loss(given)
-    points = torch.cat([given.sample, numbers("prior")]).detach()
+    losses = method.losses(given)
+    points = torch.cat([given.forward.sample, numbers("prior")]).detach()
     distances = sorted((a - b).square().sum().item() for i, a in enumerate(points) for b in points[:i])
     width = torch.tensor(distances[len(distances) // 2], dtype=torch.float64)
-    divergence = mmd(given.sample, numbers("prior"), width)
+    divergence = mmd(given.forward.sample, numbers("prior"), width)
     assert losses.terms["divergence"].item() == pytest.approx(divergence.item())
-    expected = torch.autograd.grad(given.reconstruction + divergence, given.sample, retain_graph=True)
-    found = torch.autograd.grad(losses.players[AUTOENCODER], given.sample)
+    expected = torch.autograd.grad(
+        given.forward.reconstruction + divergence, given.forward.sample, retain_graph=True
+    )
+    found = torch.autograd.grad(losses.players[AUTOENCODER], given.forward.sample)
     torch.testing.assert_close(found, expected)
 
 
 def test_the_discriminator_sees_codes_and_the_prior() -> None:
     recorder = Recorder(logits(*[0.0] * 8), logits(*[0.0] * 8))
     given = forward(recorder)
-    InfoVAE(divergence="adversarial").loss(given)
+    InfoVAE(divergence="adversarial").losses(given)
     (seen,) = recorder.seen
-    assert torch.equal(seen, torch.cat([given.sample, numbers("prior")]))
-    (gradient,) = torch.autograd.grad(seen.sum(), given.sample)
+    assert torch.equal(seen, torch.cat([given.forward.sample, numbers("prior")]))
+    (gradient,) = torch.autograd.grad(seen.sum(), given.forward.sample)
     assert (gradient == 1).all()
 
 
@@ -170,8 +176,8 @@ def test_losses_of_known_logits() -> None:
     """D = 3/4 for all codes and 1/5 for all draws from the prior."""
     three, four = math.log(3), math.log(4)
     given = forward(Recorder(logits(*[three] * 8), logits(*[-four] * 8)))
-    losses = InfoVAE(alpha=0.5, lambda_=7, divergence="adversarial").loss(given)
-    expected = given.reconstruction.item() + 0.5 * given.kl.item() + 6.5 * three
+    losses = InfoVAE(alpha=0.5, lambda_=7, divergence="adversarial").losses(given)
+    expected = given.forward.reconstruction.item() + 0.5 * given.forward.kl.item() + 6.5 * three
     assert losses.players[AUTOENCODER].item() == pytest.approx(expected)
     assert losses.players[DISCRIMINATOR].item() == pytest.approx(-(math.log(3 / 4) + math.log(4 / 5)) / 2)
     assert losses.terms["divergence"].item() == pytest.approx(three)
@@ -181,11 +187,11 @@ def test_losses_of_known_logits() -> None:
 def test_a_better_discriminator_and_a_better_encoder_pull_in_opposite_directions() -> None:
     """A step of the encoder down its loss raises the discriminator's: it is a game, and each has its side."""
     network = small_discriminator()
-    given = replace(forward(network), reconstruction=torch.zeros((), dtype=torch.float64))
+    given = with_pass(forward(network), reconstruction=torch.zeros((), dtype=torch.float64))
     method = InfoVAE(alpha=1, lambda_=1, divergence="adversarial")
-    before = method.loss(given)
-    (gradient,) = torch.autograd.grad(before.players[AUTOENCODER], given.sample)
-    after = method.loss(replace(given, sample=given.sample - 0.5 * gradient))
+    before = method.losses(given)
+    (gradient,) = torch.autograd.grad(before.players[AUTOENCODER], given.forward.sample)
+    after = method.losses(with_pass(given, sample=given.forward.sample - 0.5 * gradient))
     assert after.players[AUTOENCODER] < before.players[AUTOENCODER]
     assert after.players[DISCRIMINATOR] > before.players[DISCRIMINATOR]
 
@@ -195,7 +201,7 @@ def test_only_the_adversarial_one_has_another_player() -> None:
     changed = replace(InfoVAE(divergence="adversarial"), divergence="mmd")
     for method in (InfoVAE(), InfoVAE(divergence="stein"), changed):
         assert method.players == ()
-        assert set(method.loss(forward()).players) == {AUTOENCODER}
+        assert set(method.losses(forward()).players) == {AUTOENCODER}
     assert len(replace(InfoVAE(), divergence="adversarial").players) == 1
 
 

@@ -5,10 +5,11 @@ import torch
 from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 
+from methods.played import own_step
 from training.tiny import TINY
 from unweave.errors import UnweaveError
 from unweave.methods import LadderVAE
-from unweave.methods.method import AUTOENCODER, Batch, Losses, Method, Moment
+from unweave.methods.method import AUTOENCODER, Batch, Losses, Method
 from unweave.nn.networks.ladder import Ladder
 from unweave.runs.spec import RunSpec
 from unweave.training.population import Population
@@ -36,8 +37,8 @@ class Case:
 
     @torch.no_grad()
     def losses(self, step: int | Tensor = 0) -> Losses:
-        moment = Moment(step, len(TINY), self.draws, "bernoulli")
-        return self.method.losses(self.batch, self.networks, moment)
+        at_step = own_step(step, len(TINY), self.draws, "bernoulli")
+        return self.method.losses(at_step(self.batch, self.networks))
 
 
 @torch.no_grad()

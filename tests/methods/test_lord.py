@@ -8,13 +8,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from methods.played import own_step
 from training.tiny import TINY
 from unweave.data.supervision import Chosen
 from unweave.errors import UnweaveError
 from unweave.methods import LORD
 from unweave.methods.lord import CODES
-from unweave.methods.method import AUTOENCODER, Batch, Blueprint, Losses, Moment
-from unweave.methods.supply import Labels
+from unweave.methods.method import AUTOENCODER, Batch, Blueprint, Losses
+from unweave.methods.sampling import Labels
+from unweave.methods.step import LabelledBatch
 from unweave.nn.distributions.gaussian import CERTAIN_LOG_VAR, Gaussian
 from unweave.nn.draws import PopulationDraws
 from unweave.nn.networks.tables import CodeTables
@@ -41,12 +43,16 @@ class Decoder(nn.Module):
         return logits[..., None, None, None].expand(*codes.shape[:-1], *SHAPE)
 
 
-class Model(nn.Module):
+class Model(TwoPartAutoencoder):
+    first: Any
+    second: Any
+    decoder: Any
+
     def __init__(self) -> None:
-        super().__init__()
+        nn.Module.__init__(self)
         self.decoder, self.found = Decoder(), torch.tensor([FOUND])
 
-    def encode(self, _images: Tensor) -> tuple[Gaussian, Gaussian]:
+    def encode_parts(self, _images: Tensor) -> tuple[Gaussian, Gaussian]:
         first, second = self.found[..., :1], self.found[..., 1:]
         return Gaussian(first, first), Gaussian(second, second)
 
@@ -77,14 +83,12 @@ def test_both_stages_in_numbers(step: int, stage: int) -> None:
     drawn = Stream.of(3).integers(3, [256] * 16).astype(np.uint8).reshape(3, 4, 4)
     batch = Batch(
         torch.zeros(1, 3, *SHAPE, dtype=torch.uint8),
-        labelled_images=torch.from_numpy(drawn)[None, :, None],
-        labelled_labels=LABELS,
-        labelled_index=INDEX,
+        labelled=LabelledBatch(torch.from_numpy(drawn)[None, :, None], LABELS, INDEX),
     )
     method = LORD(content_std=0.5, content_decay=0.25, encoder_weight=3, second_stage=0.6)
     networks = {AUTOENCODER: Model(), CODES: tables()}
-    moment = Moment(step, 60, KnownNoise(), "bernoulli", steps=100)  # type: ignore[arg-type]
-    found = method.losses(batch, networks, moment)
+    at_step = own_step(step, 60, KnownNoise(), "bernoulli", steps=100)
+    found = method.losses(at_step(batch, networks))
 
     first = second = size = class_error = content_error = 0.0
     for row in range(3):
@@ -124,15 +128,15 @@ class Runs:
         images = torch.stack([torch.from_numpy(TINY.observe(run)) for run in factors])
         self.batch = Batch(
             images,
-            labelled_images=images,
-            labelled_labels=torch.from_numpy(factors[..., :1].copy()),
-            labelled_index=torch.tensor([[0, 1, 5, 5], [2, 3, 4, 0]]),
+            labelled=LabelledBatch(
+                images, torch.from_numpy(factors[..., :1].copy()), torch.tensor([[0, 1, 5, 5], [2, 3, 4, 0]])
+            ),
         )
 
     def losses(self, step: int) -> Losses:
         steps = torch.tensor([10, 20])
-        moment = Moment(torch.tensor(step), 60, self.draws, "bernoulli", steps)
-        return self.method.losses(self.batch, self.networks, moment)
+        at_step = own_step(torch.tensor(step), 60, self.draws, "bernoulli", steps)
+        return self.method.losses(at_step(self.batch, self.networks))
 
     def moved(self, loss: Tensor) -> list[bool]:
         """Encoder of classes, encoder of content, decoder, codes of classes, codes of images."""
@@ -184,7 +188,7 @@ def test_codes_are_what_the_encoders_find() -> None:
 
 
 def test_what_it_learns_from() -> None:
-    assert LORD(points=7, class_factors="x").supply == Labels(7, Chosen("x"))
+    assert LORD(points=7, class_factors="x").sampling == Labels(7, Chosen("x"))
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import torch
 
+from methods.played import autoencoder_step
 from training.test_trainer import spec, train
 from training.tiny import TINY
 from unweave.errors import UnweaveError
 from unweave.methods import M1, VAE
 from unweave.methods.m1 import CLASSIFIER, Classifier
-from unweave.methods.method import AUTOENCODER, Blueprint, Labelled, Pass
+from unweave.methods.method import AUTOENCODER, Blueprint, LabelledCodes, StepContext
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.draws import PopulationDraws
 from unweave.streams import Stream
@@ -21,27 +22,29 @@ from unweave.streams import Stream
 SIZES = (3, 4)
 
 
-def forward(labelled: Labelled | None) -> Pass:
+def forward(labelled: LabelledCodes | None) -> StepContext:
     streams = [Stream.of(0), Stream.of(1)]
     draws = PopulationDraws(streams, torch.zeros((), dtype=torch.int64))
     mean = draws.normal("mean", 6, 3).requires_grad_()
     posterior = Gaussian(mean, draws.normal("log_var", 6, 3))
     classifier = Classifier(Blueprint(streams, TINY.shape, 3, label_sizes=SIZES))
-    return Pass(
-        torch.full((2,), 9.0), posterior, mean, 0, 60, draws, {CLASSIFIER: classifier}, None, labelled
+    return autoencoder_step(
+        torch.full((2,), 9.0), posterior, mean, 0, 60, draws, {CLASSIFIER: classifier}, labelled=labelled
     )
 
 
-def some_labelled() -> Labelled:
+def some_labelled() -> LabelledCodes:
     draws = forward(None).draws
     mean = draws.normal("labelled mean", 6, 3).requires_grad_()
-    return Labelled(Gaussian(mean, torch.full_like(mean, -50.0)), draws.integers("labels", 6, SIZES), SIZES)
+    return LabelledCodes(
+        Gaussian(mean, torch.full_like(mean, -50.0)), draws.integers("labels", 6, SIZES), SIZES
+    )
 
 
 def test_classification_against_a_sum_written_out() -> None:
     labelled = some_labelled()
     given = forward(labelled)
-    losses = M1().loss(given)
+    losses = M1().losses(given)
     said = given.networks[CLASSIFIER](labelled.posterior.mean)
     right, missed = np.zeros(2), np.zeros(2)
     for j in range(2):
@@ -54,12 +57,12 @@ def test_classification_against_a_sum_written_out() -> None:
         np.testing.assert_allclose(np.exp(logits).sum(-1), 1, rtol=1e-5)
     np.testing.assert_allclose(losses.terms["classification"].detach(), missed, rtol=1e-5)
     np.testing.assert_allclose(losses.terms["accuracy"], right, rtol=1e-5)
-    torch.testing.assert_close(losses.players[AUTOENCODER], 9 + given.kl)
+    torch.testing.assert_close(losses.players[AUTOENCODER], 9 + given.forward.kl)
 
 
 def test_the_classifier_does_not_move_the_encoder() -> None:
     labelled = some_labelled()
-    losses = M1().loss(forward(labelled))
+    losses = M1().losses(forward(labelled))
     moved = torch.autograd.grad(
         losses.players[CLASSIFIER].sum(), [labelled.posterior.mean], retain_graph=True, allow_unused=True
     )
@@ -80,5 +83,5 @@ def test_its_codes_are_those_of_the_vae(tmp_path: Path) -> None:
 def test_mistakes_are_said_in_a_sentence() -> None:
     with pytest.raises(UnweaveError, match="labels of m1 must be at least 1; got 0"):
         M1(labels=0)
-    with pytest.raises(UnweaveError, match="m1 needs a batch of labelled images; got none"):
-        M1().loss(forward(None))
+    with pytest.raises(UnweaveError, match="need a batch of labelled images; got none"):
+        M1().losses(forward(None))

@@ -12,11 +12,12 @@ from torch import Tensor
 from torch.distributions import Bernoulli, Categorical, Normal, kl_divergence
 from torch.nn.functional import one_hot
 
+from methods.played import own_step
 from training.tiny import TINY
 from unweave.errors import UnweaveError
 from unweave.methods import M2
 from unweave.methods.m2 import MODEL, classes, marginalised
-from unweave.methods.method import Batch, Blueprint, Moment
+from unweave.methods.method import Batch, Blueprint
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.draws import PopulationDraws
 from unweave.nn.layers import as_numbers
@@ -32,16 +33,16 @@ class Runs:
 
     def __init__(self, method: M2, latents: int = 4, batch: int = 3) -> None:
         self.method, source = method, HostBatches(TINY, CPU)
-        self.sizes = source.label_sizes(method.supply)
+        self.sizes = source.label_sizes(method.sampling)
         streams = [Stream.of(0), Stream.of(1)]
         self.draws = PopulationDraws(streams, torch.zeros((), dtype=torch.int64))
-        self.batch: Batch = source.draw(self.draws, 0, "batch", batch, method.supply)
+        self.batch: Batch = source.draw(self.draws, 0, "batch", batch, method.sampling)
         self.networks = method.networks(Blueprint(streams, TINY.shape, latents, "released", self.sizes))
         self.model = cast(GraphNetwork, self.networks[MODEL])
         with torch.no_grad():  # else all classes are about alike
             for parameter in self.model.parameters():
                 parameter.mul_(2)
-        self.moment = Moment(0, 60, self.draws, "bernoulli", torch.tensor([10.0, 10.0]))
+        self.at_step = own_step(0, 60, self.draws, "bernoulli", torch.tensor([10.0, 10.0]))
 
     def bound(self, images: Tensor, label: tuple[int, ...], noise: Tensor) -> Tensor:
         """(P, B): L(x, y) without log p(y), for the same y and noise (P, B, D) for all images."""
@@ -72,7 +73,7 @@ class Runs:
 @pytest.mark.parametrize("factors", ["first", "size,x"])
 def test_both_bounds_against_enumeration(factors: str) -> None:
     runs = Runs(M2(alpha=3.0, factors=factors, labels=20))
-    losses = runs.method.losses(runs.batch, runs.networks, runs.moment)
+    losses = runs.method.losses(runs.at_step(runs.batch, runs.networks))
     combinations = list(product(*[range(size) for size in runs.sizes]))
     width = 4 - len(runs.sizes)
     noise = runs.draws.normal("unlabelled z", 3 * len(combinations), width)
@@ -88,9 +89,8 @@ def test_both_bounds_against_enumeration(factors: str) -> None:
     terms = losses.terms
     torch.testing.assert_close(terms["elbo"], -(terms["reconstruction"] + terms["kl"]))
 
-    labels, images = runs.batch.labelled_labels, runs.batch.labelled_images
-    assert labels is not None
-    assert images is not None
+    assert runs.batch.labelled is not None
+    labels, images = runs.batch.labelled.labels, runs.batch.labelled.images
     noise = runs.draws.normal("labelled z", 3, width)
     labelled, missed = torch.zeros(2, 3), torch.zeros(2, 3)
     q = runs.q_of_labels(images)

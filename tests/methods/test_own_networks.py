@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 import torch
 
 from methods.played import Played
+from methods.variants import OWN, every_variant
 from nn import small_vgg
 from training.tiny import TINY
-from unweave.methods import METHODS
-from unweave.methods.method import OwnNetworks
-
-
-def variants() -> Iterator[OwnNetworks]:
-    """Every such method with each of its choices and switches."""
-    for method in METHODS:
-        if issubclass(method, OwnNetworks):
-            kinds = get_type_hints(method)
-            choices = {
-                name: (False, True) if kind is bool else get_args(kind)
-                for name, kind in kinds.items()
-                if kind is bool or get_origin(kind) is Literal
-            }
-            for chosen in itertools.product(*choices.values()):
-                settings: dict[str, Any] = dict(zip(choices, chosen, strict=True))
-                if "vgg" not in chosen:  # that is weights from elsewhere, which are not part of this library
-                    yield method(**settings)
+from unweave.methods.method import Method
 
 
 @pytest.fixture(autouse=True)
@@ -39,11 +20,8 @@ def vgg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small_vgg.install(tmp_path, monkeypatch)
 
 
-every_variant = pytest.mark.parametrize("method", list(variants()), ids=repr)
-
-
-@every_variant
-def test_there_is_one_loss_and_term_a_run_and_a_loss_for_each_player(method: OwnNetworks) -> None:
+@every_variant(OWN)
+def test_there_is_one_loss_and_term_a_run_and_a_loss_for_each_player(method: Method) -> None:
     found = Played.of(method, seeds=(0, 1, 2)).losses()
     assert set(found.players) == {player.name for player in method.players}
     for value in [*found.players.values(), *found.terms.values()]:
@@ -52,8 +30,8 @@ def test_there_is_one_loss_and_term_a_run_and_a_loss_for_each_player(method: Own
         assert value.isfinite().all()
 
 
-@every_variant
-def test_the_losses_of_a_population_are_the_stack_of_single_ones(method: OwnNetworks) -> None:
+@every_variant(OWN)
+def test_the_losses_of_a_population_are_the_stack_of_single_ones(method: Method) -> None:
     together = Played.of(method, seeds=(3, 7, 11)).losses()
     alone = [Played.of(method, seeds=(seed,)).losses() for seed in (3, 7, 11)]
     for name, found in together.players.items():
@@ -64,8 +42,8 @@ def test_the_losses_of_a_population_are_the_stack_of_single_ones(method: OwnNetw
         torch.testing.assert_close(found, torch.cat([one.terms[name] for one in alone]), rtol=1e-4, atol=1e-5)
 
 
-@every_variant
-def test_players_do_not_move_each_other(method: OwnNetworks) -> None:
+@every_variant(OWN)
+def test_players_do_not_move_each_other(method: Method) -> None:
     """A player's gradient is what it is when the parameters of all others are mere numbers."""
     case = Played.of(method)
     together = {player.name: case.gradients(player.name) for player in method.players}
@@ -76,16 +54,16 @@ def test_players_do_not_move_each_other(method: OwnNetworks) -> None:
     assert all(tensor.grad is None for name in together for tensor in case.parameters(name))
 
 
-@every_variant
-def test_nothing_is_made_on_another_device(method: OwnNetworks) -> None:
+@every_variant(OWN)
+def test_nothing_is_made_on_another_device(method: Method) -> None:
     found = Played.of(method, device="meta").losses()
     for value in [*found.players.values(), *found.terms.values()]:
         assert value.device.type == "meta"
 
 
-@every_variant
+@every_variant(OWN)
 @torch.no_grad()
-def test_codes_have_as_many_dimensions_as_asked_for_and_make_images(method: OwnNetworks) -> None:
+def test_codes_have_as_many_dimensions_as_asked_for_and_make_images(method: Method) -> None:
     case = Played.of(method, seeds=(0, 1, 2), images=5, latents=4)
     posterior = case.method.encode(case.networks, case.batch.images[:, :5])
     assert posterior.mean.shape == posterior.log_var.shape == (3, 5, 4)
@@ -94,9 +72,9 @@ def test_codes_have_as_many_dimensions_as_asked_for_and_make_images(method: OwnN
     assert logits.isfinite().all()
 
 
-@every_variant
+@every_variant(OWN)
 @torch.no_grad()
-def test_a_code_and_an_image_do_not_depend_on_their_company(method: OwnNetworks) -> None:
+def test_a_code_and_an_image_do_not_depend_on_their_company(method: Method) -> None:
     case = Played.of(method, images=5)
     images = case.batch.images[:, :5]
     codes = case.method.encode(case.networks, images).mean

@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from methods.played import own_step
 from training.tiny import TINY
 from unweave.errors import UnweaveError
 from unweave.methods import QLAE
-from unweave.methods.method import AUTOENCODER, Batch, Losses, Moment
-from unweave.methods.qlae import LOG_VAR
+from unweave.methods.method import AUTOENCODER, Batch, Losses
 from unweave.nn.distributions.likelihood import reconstruction_loss
-from unweave.nn.networks.quantised import QuantisedAutoencoder
+from unweave.nn.networks.quantised import LOG_VAR, QuantisedAutoencoder
 from unweave.runs.spec import RunSpec
 from unweave.training.population import Population
 
@@ -38,10 +38,10 @@ class Case:
         factors = TINY.sample_factors(len(SEEDS) * IMAGES, 3)
         images = torch.from_numpy(TINY.observe(factors)).to(device).unflatten(0, (len(SEEDS), IMAGES))
         self.batch = Batch(images)
-        self.moment = Moment(0, len(TINY), population.draws, "bernoulli")
+        self.at_step = own_step(0, len(TINY), population.draws, "bernoulli")
 
     def losses(self) -> Losses:
-        return self.method.losses(self.batch, self.networks, self.moment)
+        return self.method.losses(self.at_step(self.batch, self.networks))
 
     def gradients(self) -> dict[str, Tensor]:
         """Of the objective for all parameters."""

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from methods.played import autoencoder_step
 from training.tiny import TINY
 from unweave.data.supervision import labelled as labelled_points
 from unweave.errors import UnweaveError
@@ -31,9 +32,9 @@ from unweave.methods import (
     S2BetaVAE,
     S2FactorVAE,
 )
-from unweave.methods.method import AUTOENCODER, Autoencoder, Blueprint, Labelled, Losses, Pass
+from unweave.methods.method import AUTOENCODER, Blueprint, LabelledCodes, Losses, Method, StepContext
+from unweave.methods.sampling import Labels
 from unweave.methods.semi_supervised import LABEL_MAP, LABELLERS
-from unweave.methods.supply import Labels
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.networks.label_maps import Places, Scale
 from unweave.streams import Stream
@@ -70,14 +71,14 @@ def numbers(name: str, columns: int = LATENTS) -> Tensor:
 
 
 def forward(
-    method: Autoencoder,
-    labelled: Labelled | None,
+    method: Method,
+    labelled: LabelledCodes | None,
     step: int = 0,
     networks: dict[str, nn.Module] | None = None,
-) -> Pass:
+) -> StepContext:
     posterior = Gaussian(numbers("mean"), numbers("log_var"))
     others: dict[str, nn.Module] = {player.name: Halves() for player in method.players}
-    return Pass(
+    return autoencoder_step(
         torch.tensor(50.0, dtype=torch.float64),
         posterior,
         posterior.sample(numbers("noise")),
@@ -89,9 +90,9 @@ def forward(
     )
 
 
-def some_labelled() -> Labelled:
+def some_labelled() -> LabelledCodes:
     labels = torch.from_numpy(Stream.of(0).child("labels").integers(BATCH, SIZES))
-    return Labelled(Gaussian(numbers("labelled mean"), numbers("labelled log_var")), labels, SIZES)
+    return LabelledCodes(Gaussian(numbers("labelled mean"), numbers("labelled log_var")), labels, SIZES)
 
 
 def scale(factor: float) -> Scale:
@@ -104,7 +105,7 @@ def places(sizes: tuple[int, ...] = SIZES) -> Places:
     return Places([Stream.of(0)], sizes).double()
 
 
-def by_hand(loss: str, given: Labelled) -> float:
+def by_hand(loss: str, given: LabelledCodes) -> float:
     """Each loss as a sum written out."""
     means: NDArray[Any] = given.posterior.mean.numpy()
     labels: NDArray[Any] = given.labels.numpy()
@@ -133,11 +134,11 @@ every_loss = pytest.mark.parametrize("loss", ["xent", "l2", "embed", "cov"])
 
 
 def losses_of(
-    method: Autoencoder, given: Labelled, step: int = 0, label_map: nn.Module | None = None
+    method: Method, given: LabelledCodes, step: int = 0, label_map: nn.Module | None = None
 ) -> Losses:
     networks = {} if label_map is None else {LABEL_MAP: label_map}
-    one_run = Labelled(given.posterior[None], given.labels[None], given.sizes)
-    return method.loss(forward(method, one_run, step, networks))
+    one_run = LabelledCodes(given.posterior[None], given.labels[None], given.sizes)
+    return method.losses(forward(method, one_run, step, networks))
 
 
 @every_loss
@@ -146,12 +147,12 @@ def test_each_loss_against_a_sum_written_out(loss: Any) -> None:
     found, expected = losses_of(method, given, label_map=MAPS.get(loss)), by_hand(loss, given)
     assert expected > 0.1
     assert found.terms["supervised_loss"].item() == pytest.approx(expected)
-    base = BetaVAE(beta=2).loss(forward(BetaVAE(), None)).players[AUTOENCODER]
+    base = BetaVAE(beta=2).losses(forward(BetaVAE(), None)).players[AUTOENCODER]
     assert found.players[AUTOENCODER].item() == pytest.approx(base.item() + 3 * expected)
     assert (LABEL_MAP in found.players) == (loss in MAPS)
 
 
-PAIRS: list[tuple[Autoencoder, Autoencoder]] = [
+PAIRS: list[tuple[Method, Method]] = [
     (S2BetaVAE(beta=3, gamma_sup=0), BetaVAE(beta=3)),
     (S2AnnealedVAE(gamma_sup=0, c_max=5), AnnealedVAE(c_max=5)),
     (S2FactorVAE(gamma_sup=0), FactorVAE()),
@@ -162,18 +163,18 @@ PAIRS: list[tuple[Autoencoder, Autoencoder]] = [
 
 
 @pytest.mark.parametrize(("method", "base"), PAIRS, ids=lambda each: each.name)
-def test_without_weight_each_is_its_base(method: Autoencoder, base: Autoencoder) -> None:
-    found, expected = losses_of(method, some_labelled()), base.loss(forward(base, None))
+def test_without_weight_each_is_its_base(method: Method, base: Method) -> None:
+    found, expected = losses_of(method, some_labelled()), base.losses(forward(base, None))
     assert found.players == expected.players
     assert {name: found.terms[name] for name in expected.terms} == expected.terms
     assert set(found.terms) - set(expected.terms) == {"supervised_loss", "supervised_weight"}
 
 
 @pytest.mark.parametrize(("method", "base"), PAIRS, ids=lambda each: each.name)
-def test_each_adds_the_same_term(method: Any, base: Autoencoder) -> None:
+def test_each_adds_the_same_term(method: Any, base: Method) -> None:
     given = some_labelled()
     found = losses_of(replace(method, gamma_sup=2), given).players[AUTOENCODER]
-    expected = base.loss(forward(base, None)).players[AUTOENCODER] + 2 * by_hand("xent", given)
+    expected = base.losses(forward(base, None)).players[AUTOENCODER] + 2 * by_hand("xent", given)
     assert found.item() == pytest.approx(expected.item())
 
 
@@ -235,7 +236,7 @@ def test_published_losses(loss: Any, reference: Path) -> None:
         if isinstance(label_map, Places):
             for j, place in enumerate(label_map.places):
                 place.data[0] = torch.from_numpy(arrays[f"s2_embedding_{j}"]).double()
-    given = Labelled(Gaussian(mean, mean), labels, sizes)
+    given = LabelledCodes(Gaussian(mean, mean), labels, sizes)
     found = losses_of(S2BetaVAE(supervised_loss=loss), given, label_map=label_map)
     assert found.terms["supervised_loss"].item() == pytest.approx(expected, rel=1e-5)
 
@@ -255,12 +256,12 @@ def test_published_annealing(reference: Path) -> None:
 
 @pytest.mark.parametrize("name", LABELLERS)
 def test_labels_of_all_runs_have_the_sizes_that_networks_are_built_for(name: Any) -> None:
-    supply = S2BetaVAE(labels=50, labeller=name).supply
-    assert isinstance(supply, Labels)
-    assert supply.points == 50
-    sizes = HostBatches(TINY, torch.device("cpu")).label_sizes(supply)
+    sampling = S2BetaVAE(labels=50, labeller=name).sampling
+    assert isinstance(sampling, Labels)
+    assert sampling.points == 50
+    sizes = HostBatches(TINY, torch.device("cpu")).label_sizes(sampling)
     for seed in range(6):
-        points = labelled_points(TINY, supply.points, Stream.of(seed).child("x"), supply.labeller)
+        points = labelled_points(TINY, sampling.points, Stream.of(seed).child("x"), sampling.labeller)
         assert points.sizes == sizes
         assert (points.labels < np.array(sizes)).all()
     assert len(sizes) == (2 if name == "partial" else 3)
@@ -277,11 +278,11 @@ def test_mistakes_are_said_in_a_sentence() -> None:
         S2BetaVAE(labeller="poor")  # type: ignore[arg-type]
     with pytest.raises(UnweaveError, match=r"labels of s2_beta_vae must be a whole number >= 0; got 0\.5"):
         S2BetaVAE(labels=0.5)  # type: ignore[arg-type]
-    with pytest.raises(UnweaveError, match="s2_beta_vae needs a batch of labelled images; got none"):
-        S2BetaVAE().loss(forward(S2BetaVAE(), None))
+    with pytest.raises(UnweaveError, match="need a batch of labelled images; got none"):
+        S2BetaVAE().losses(forward(S2BetaVAE(), None))
     few = replace(some_labelled(), posterior=Gaussian(numbers("one", 1), numbers("two", 1)))
     with pytest.raises(UnweaveError, match="needs a latent for each of the 2 labels; got 1"):
-        S2BetaVAE().loss(forward(S2BetaVAE(), few))
+        S2BetaVAE().losses(forward(S2BetaVAE(), few))
 
 
 def test_players_are_those_of_the_base_and_what_is_learned_of_labels() -> None:

@@ -86,9 +86,9 @@ def test_first_layer_and_its_gradient(drawn: Shape) -> None:
     assert distance(found, w.grad) < TOLERANCE[dtype]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(shapes, st.sampled_from(kernels.LIKELIHOODS), st.booleans())
-@example((2, 5, (16, 16), 3, 32, torch.float32, 0), "bernoulli", True)
+@example((2, 3, (16, 16), 3, 32, torch.float32, 0), "bernoulli", True)
 def test_likelihood_and_its_gradients(drawn: Shape, likelihood: str, masked: bool) -> None:
     image, features, w, bias, _, dtype = case(drawn)
     w, scale = w / 4, torch.arange(1.0, len(w) + 1)

@@ -59,7 +59,7 @@ def assert_same(table: ImageTable, runs: int, batch: int, step: int) -> None:
 )
 @example((1, 32, 32), True, "noise", 1, 1, 1, 5)
 @example((3, 5, 7), False, "none", 2, 2, 3, 5)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=15)
 def test_the_kernel_gives_the_plain_bytes(
     shape: tuple[int, int, int], packed: bool, paint: Paint, streams: int, runs: int, batch: int, step: int
 ) -> None:

@@ -110,14 +110,14 @@ def put(layer: Layer, run: int, kernel: NDArray[np.float32], bias: NDArray[np.fl
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("shape", [(1, 32, 32), (3, 64, 64), (2, 48, 32), (1, 128, 128)])
-def test_shapes(architecture: str, shape: tuple[int, int, int]) -> None:
-    latents = 3
-    encoder = build_encoder(runs(0, 1), shape, latents, architecture)
-    decoder = build_decoder(runs(0, 1), shape, latents, architecture)
-    posterior = encoder(images(2, 1, *shape))
-    assert posterior.mean.shape == posterior.log_var.shape == (2, 1, latents)
-    assert decoder(posterior.mean).shape == (2, 1, *shape)
+def test_shapes(architecture: str) -> None:
+    latents, small, large = 3, [(1, 32, 32), (2, 48, 32)], [(3, 64, 64), (1, 128, 128)]
+    for shape in small if architecture == "mlp" else small + large:
+        encoder = build_encoder(runs(0, 1), shape, latents, architecture)
+        decoder = build_decoder(runs(0, 1), shape, latents, architecture)
+        posterior = encoder(images(2, 1, *shape))
+        assert posterior.mean.shape == posterior.log_var.shape == (2, 1, latents)
+        assert decoder(posterior.mean).shape == (2, 1, *shape)
 
 
 def test_mlp_takes_any_size_and_flattens_height_width_channels() -> None:

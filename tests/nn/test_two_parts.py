@@ -8,7 +8,13 @@ import torch
 from unweave.errors import UnweaveError
 from unweave.nn.distributions.gaussian import Gaussian, certain
 from unweave.nn.networks.tables import BOUND, CodeTables, Table
-from unweave.nn.networks.two_parts import LabelledDiscriminator, Part, TwoPartAutoencoder, beside, part_size
+from unweave.nn.networks.two_parts import (
+    LabelledDiscriminator,
+    Part,
+    TwoPartAutoencoder,
+    concatenated,
+    part_size,
+)
 from unweave.streams import Stream
 
 SHAPE = (1, 32, 32)
@@ -18,9 +24,9 @@ def streams(*seeds: int) -> list[Stream]:
     return [Stream.of(seed) for seed in seeds]
 
 
-def test_parts_stand_beside_each_other() -> None:
+def test_parts_stand_concatenated_each_other() -> None:
     first = certain(torch.tensor([[1.0, 2.0]]))
-    both = beside(first, Gaussian(torch.tensor([[3.0]]), torch.tensor([[0.5]])))
+    both = concatenated(first, Gaussian(torch.tensor([[3.0]]), torch.tensor([[0.5]])))
     assert both.mean.tolist() == [[1, 2, 3]]
     torch.testing.assert_close(both.log_var, torch.tensor([[math.log(1e-4), math.log(1e-4), 0.5]]))
 
@@ -32,10 +38,10 @@ def test_the_size_of_the_first_part(part: Part, latents: int, expected: int) -> 
 
 def test_the_two_encoders_start_from_different_weights() -> None:
     model = TwoPartAutoencoder(streams(0, 1), SHAPE, 5, 2)
-    first, second = model.encode(torch.zeros(2, 3, *SHAPE, dtype=torch.uint8))
+    first, second = model.encode_parts(torch.zeros(2, 3, *SHAPE, dtype=torch.uint8))
     assert first.mean.shape == (2, 3, 2)
     assert second.mean.shape == (2, 3, 3)
-    assert model.decoder(beside(first, second).mean).shape == (2, 3, *SHAPE)
+    assert model.decoder(concatenated(first, second).mean).shape == (2, 3, *SHAPE)
     one, other = (dict(part.named_parameters())["dense.0.weight"] for part in (model.first, model.second))
     assert not torch.allclose(one, other)
     alone = dict(TwoPartAutoencoder(streams(1), SHAPE, 5, 2).named_parameters())

@@ -11,13 +11,13 @@ from typing import ClassVar
 import numpy as np
 
 from unweave.data.grid import Card, Factor, GroundTruth
-from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, Setting, elbo_terms
+from unweave.methods.method import AUTOENCODER, Method, Losses, StepContext, Setting, elbo_terms
 from unweave.nn.distributions.likelihood import Likelihood
 from unweave.nn.networks.architectures import ARCHITECTURES, Architecture
 
 
 @dataclass(frozen=True)
-class MyVAE(Autoencoder):
+class MyVAE(Method):
     """My VAE: twice the KL divergence."""
 
     gamma: Setting = 2.0
@@ -25,7 +25,8 @@ class MyVAE(Autoencoder):
     name: ClassVar[str] = "my_vae"
     citation: ClassVar[str] = "@misc{mine}"
 
-    def loss(self, forward: Pass) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
+        forward = step.forward
         objective = forward.reconstruction + self.gamma * forward.kl
         return Losses({AUTOENCODER: objective}, elbo_terms(forward))
 

@@ -17,20 +17,33 @@ from plugins.outside import write_plugin
 from unweave.data.catalogue import load
 from unweave.data.grid import Factors
 from unweave.errors import UnweaveError
-from unweave.methods import AdaGVAE, BetaVAE, FactorVAE, Method, method_named
-from unweave.methods.method import AUTOENCODER, Losses, Pass, elbo_terms
+from unweave.explore.export import export_page
+from unweave.explore.run_view import view_of
+from unweave.methods import METHODS, BetaVAE, Method, method_named
+from unweave.methods.method import AUTOENCODER, Losses, StepContext, elbo_terms
 from unweave.metrics.lookup import metric_named
 from unweave.metrics.metric import Metric
 from unweave.plugins import check_data, check_method, check_metric
 from unweave.plugins.contract import SQUARES
+from unweave.runs.run import Run
 from unweave.streams import Stream
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin"
 
 
-@pytest.mark.parametrize("kind", [BetaVAE, FactorVAE, AdaGVAE])
-def test_built_in_methods_keep_the_contract(kind: type[Method]) -> None:
-    check_method(kind)
+def explore_and_export(run: Run) -> None:
+    """The explorer shows the run, and exports it as a page; tests/explore compute such pages."""
+    view = view_of(run)
+    assert view.description["method"] == run.spec.method.name
+    assert view.decode(np.zeros((2, run.spec.latents), np.float32)).shape == (2, *SQUARES.shape)
+    page = run.path.parent / "page.html"
+    export_page(view, page)
+    assert page.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("kind", METHODS, ids=lambda kind: kind.name)
+def test_every_built_in_method_keeps_the_contract(kind: type[Method]) -> None:
+    check_method(kind, also=explore_and_export)
 
 
 @dataclass(frozen=True)
@@ -39,7 +52,8 @@ class Mixing(BetaVAE):
 
     name: ClassVar[str] = "mixing"
 
-    def loss(self, forward: Pass) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
+        forward = step.forward
         objective = forward.reconstruction + self.beta * forward.kl.sum()
         return Losses({AUTOENCODER: objective}, elbo_terms(forward))
 
@@ -50,7 +64,8 @@ class Branching(BetaVAE):
 
     name: ClassVar[str] = "branching"
 
-    def loss(self, forward: Pass) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
+        forward = step.forward
         weighted = forward.kl if self.beta == 1 else self.beta * forward.kl
         return Losses({AUTOENCODER: forward.reconstruction + weighted}, elbo_terms(forward))
 
@@ -61,15 +76,15 @@ class Failing(BetaVAE):
 
     name: ClassVar[str] = "failing"
 
-    def loss(self, forward: Pass) -> Losses:
-        raise KeyError(f"no such term at step {forward.data_size}")
+    def losses(self, step: StepContext) -> Losses:
+        raise KeyError(f"no such term at step {step.data_size}")
 
 
 @pytest.mark.parametrize(
     ("kind", "sentence"),
     [
         (Mixing, "mixing trains to other weights in a population than alone"),
-        (Branching, "branching does not train beside a run of {'beta': 5.0}: RuntimeError"),
+        (Branching, "branching does not train together with a run of {'beta': 5.0}: RuntimeError"),
         (Failing, "failing does not train: KeyError: 'no such term"),
     ],
 )

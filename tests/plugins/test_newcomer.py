@@ -15,14 +15,14 @@ from typing import ClassVar
 import numpy as np
 import torch
 from unweave.data.grid import Card, Factor, GroundTruth
-from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, Setting, elbo_terms
+from unweave.methods.method import AUTOENCODER, Method, Losses, StepContext, Setting, elbo_terms
 from unweave.nn.distributions.likelihood import Likelihood
 from unweave.nn.networks.architectures import Architecture
 from unweave.nn.networks.resnet import ResNetDecoder, ResNetEncoder
 
 
 @dataclass(frozen=True)
-class MyVAE(Autoencoder):
+class MyVAE(Method):
     """My VAE: the KL divergence is weighted by gamma."""
 
     gamma: Setting = 2.0
@@ -30,8 +30,9 @@ class MyVAE(Autoencoder):
     name: ClassVar[str] = "my_vae"
     citation: ClassVar[str] = ""
 
-    def loss(self, forward: Pass) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objective, and terms for the log."""
+        forward = step.forward
         return Losses({AUTOENCODER: forward.reconstruction + self.gamma * forward.kl}, elbo_terms(forward))
 
 

@@ -12,7 +12,7 @@ from unweave.data.grid import Factors, Images
 from unweave.data.sets import dsprites
 from unweave.data.supervision.restrict import hold_out
 from unweave.errors import UnweaveError
-from unweave.methods.supply import Images as SingleImages
+from unweave.methods.sampling import Images as SingleImages
 from unweave.nn.draws import PopulationDraws
 from unweave.streams import Stream
 from unweave.training import batches

@@ -9,7 +9,7 @@ import pytest
 from training.stopping import check_resumed, largest_difference, mean_difference
 from training.tiny import TINY
 from unweave.methods import AAEClusters, AAEHeads, AAELabels, InfoGAN, InfoGANCR
-from unweave.methods.method import OwnNetworks
+from unweave.methods.method import Method
 from unweave.runs.run import Run
 from unweave.runs.spec import RunSpec
 from unweave.runs.store import RunFolder
@@ -17,7 +17,7 @@ from unweave.training.trainer import Plan, train_runs
 
 STEPS = 6
 # Three runs of each that differ in numbers; the gap of one changes on the way.
-RUNS: dict[str, list[OwnNetworks]] = {
+RUNS: dict[str, list[Method]] = {
     "info_gan": [InfoGAN(), InfoGAN(lambda_=1.0), InfoGAN()],
     "info_gan_cr": [
         InfoGANCR(),

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from training.stopping import check_resumed, largest_difference
 from training.tiny import TINY
 from unweave.methods import QLAE, VAE, LadderVAE
 from unweave.methods.method import Method
@@ -30,23 +29,6 @@ def spec(method: Method, seed: int = 0, steps: int = 20, **more: Any) -> RunSpec
 def train(folder: Path, specs: list[RunSpec]) -> list[RunFolder]:
     plan = Plan(device="cpu", log_every=10, checkpoint_every=1000)
     return train_runs(specs, TINY, [folder / each.id for each in specs], plan)
-
-
-@both
-def test_a_run_alone_equals_the_run_in_a_population(tmp_path: Path, methods: list[Method]) -> None:
-    # Few steps: a unit that is just about to switch off does so earlier or later by rounding.
-    specs = [spec(method, seed, steps=10) for seed, method in enumerate(methods)]
-    together = train(tmp_path / "together", specs)
-    for one, in_company in zip(specs, together, strict=True):
-        [alone] = train(tmp_path / "alone", [one])
-        assert largest_difference(alone, in_company) < 1e-4
-    assert largest_difference(together[0], together[1]) > 1e-2
-
-
-@both
-def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, methods: list[Method]) -> None:
-    specs = [spec(method, seed) for seed, method in enumerate(methods[:2])]
-    check_resumed(train, tmp_path, specs, step=13)
 
 
 @both

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from training.stopping import check_resumed, largest_difference
+from methods.played import on_meta, own_step
 from training.tiny import TINY
 from unweave.methods import (
     M1,
@@ -21,12 +21,12 @@ from unweave.methods import (
     S2BetaTCVAE,
     S2BetaVAE,
 )
-from unweave.methods.method import Method, Moment, OwnNetworks
+from unweave.methods.method import Method
 from unweave.runs.run import Run
 from unweave.runs.spec import RunSpec
 from unweave.runs.store import RunFolder
 from unweave.training.batches import HostBatches, ResidentBatches
-from unweave.training.population import Population, shared_by
+from unweave.training.population import Population
 from unweave.training.trainer import Plan, train_runs
 from unweave.training.update import Update
 
@@ -59,41 +59,12 @@ def train(folder: Path, specs: list[RunSpec]) -> list[RunFolder]:
 
 
 @each_method
-def test_a_run_alone_equals_the_run_in_a_population(tmp_path: Path, methods: list[Method]) -> None:
-    specs = [spec(method, seed, steps=6 + 2 * seed) for seed, method in enumerate(methods)]
-    assert len({shared_by(each) for each in specs}) == 1
-    together = train(tmp_path / "together", specs)
-    for one, in_company in zip(specs, together, strict=True):
-        [alone] = train(tmp_path / "alone", [one])
-        # Of equal codes the F statistic is that of their rounding, whose sign decides a step of 1e-4.
-        assert largest_difference(alone, in_company) < (1e-3 if isinstance(one.method, FStatistic) else 1e-4)
-
-
-@each_method
-def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, methods: list[Method]) -> None:
-    specs = [spec(method, seed) for seed, method in enumerate(methods[:2])]
-    check_resumed(train, tmp_path, specs, step=7)
-
-
-@each_method
-def test_a_trained_run_encodes_and_decodes(tmp_path: Path, methods: list[Method]) -> None:
-    [folder] = train(tmp_path, [spec(methods[0], steps=2)])
-    run = Run(folder, data=TINY)
-    images = TINY.observe(TINY.sample_factors(6, 0))
-    codes = run.encode(images)
-    assert codes.shape == (6, 4)
-    assert np.isfinite(run.posterior(images).log_var.numpy()).all()
-    assert run.decode(codes).shape == (6, *TINY.shape)
-    assert run.sample(3).shape == (3, *TINY.shape)
-
-
-@each_method
 def test_batches_from_a_table_train_the_same(methods: list[Method]) -> None:
     """On a GPU batches are drawn there; the same, on a CPU."""
     found = []
     for source in (HostBatches(TINY, CPU), ResidentBatches(TINY, CPU, None)):
         one = spec(methods[0])
-        population = Population([one], TINY.shape, CPU, source.label_sizes(one.method.supply))
+        population = Population([one], TINY.shape, CPU, source.label_sizes(one.method.sampling))
         update = Update(population, source, len(TINY))
         update.run(2)
         found.append({name: term.item() for name, term in update.take_terms()[0].items()})
@@ -105,15 +76,14 @@ def test_batches_from_a_table_train_the_same(methods: list[Method]) -> None:
 def test_nothing_waits_for_the_device(name: str, precision: Any) -> None:
     """On the meta device there are no values: whatever depends on one would fail there."""
     one = spec(TRIPLES[name][0], precision=precision)
-    sizes = HostBatches(TINY, CPU).label_sizes(one.method.supply)
+    sizes = HostBatches(TINY, CPU).label_sizes(one.method.sampling)
     specs = [one, replace(one, seed=1)]
     on_cpu, runs = (Population(specs, TINY.shape, torch.device(name), sizes) for name in ("cpu", "meta"))
-    batch = HostBatches(TINY, CPU).draw(on_cpu.draws, 0, "batch", 4, on_cpu.supply)
-    meta = replace(batch, **{n: t.to("meta") for n, t in vars(batch).items() if t is not None})
+    batch = HostBatches(TINY, CPU).draw(on_cpu.draws, 0, "batch", 4, on_cpu.sampling)
+    meta = on_meta(batch)
     method = runs.groups[0].method
-    assert isinstance(method, OwnNetworks)
-    moment = Moment(runs.step, 60, runs.draws, "bernoulli", runs.steps)
-    losses = method.losses(meta, runs.groups[0].networks, moment)
+    at_step = own_step(runs.step, 60, runs.draws, "bernoulli", runs.steps)
+    losses = method.losses(at_step(meta, runs.groups[0].networks))
     for value in [*losses.players.values(), *losses.terms.values()]:
         assert value.device.type == "meta"
         assert value.shape == (2,)

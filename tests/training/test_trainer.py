@@ -152,8 +152,8 @@ def test_batches_from_the_device_equal_those_from_the_host() -> None:
     resident, host = ResidentBatches(TINY, CPU, None), HostBatches(TINY, CPU)
     for step in (0, 1, 77):
         population.step.fill_(step)
-        one = resident.draw(population.draws, step, "batch", 8, population.supply).images
-        other = host.draw(population.draws, step, "batch", 8, population.supply).images
+        one = resident.draw(population.draws, step, "batch", 8, population.sampling).images
+        other = host.draw(population.draws, step, "batch", 8, population.sampling).images
         assert torch.equal(one, other)
         assert one.shape == (2, 8, 1, 32, 32)
     assert not torch.equal(one[0], one[1])

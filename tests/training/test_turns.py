@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from methods.played import own_step
 from training.tiny import TINY
 from unweave.methods import InfoGAN, InfoGANCR
 from unweave.methods.info_gan import DISCRIMINATOR, GENERATOR, PAIR_JUDGE
-from unweave.methods.method import Moment, OwnNetworks
+from unweave.methods.method import Method
 from unweave.nn.layers import Layer
 from unweave.nn.layers.precision import Precision
 from unweave.runs.spec import RunSpec
@@ -21,7 +22,7 @@ from unweave.training.update import BATCH, Update
 CPU, IMAGES, STEPS = torch.device("cpu"), 6, 4
 
 
-def population_of(*methods: OwnNetworks) -> Population:
+def population_of(*methods: Method) -> Population:
     specs = [
         RunSpec(method, TINY.name, seed=seed, steps=STEPS, latents=3, batch=IMAGES)
         for seed, method in enumerate(methods)
@@ -29,7 +30,7 @@ def population_of(*methods: OwnNetworks) -> Population:
     return Population(specs, TINY.shape, CPU)
 
 
-def trained(steps: int, *methods: OwnNetworks) -> Population:
+def trained(steps: int, *methods: Method) -> Population:
     population = population_of(*methods)
     Update(population, HostBatches(TINY, CPU), len(TINY)).run(steps)
     return population
@@ -45,13 +46,13 @@ class PlainAdam:
 
     def __init__(self, weights: Sequence[Tensor], rate: float) -> None:
         self.weights, self.rate, self.count = weights, rate, 0
-        self.moments = [(torch.zeros_like(weight), torch.zeros_like(weight)) for weight in weights]
+        self.steps = [(torch.zeros_like(weight), torch.zeros_like(weight)) for weight in weights]
 
     @torch.no_grad()
     def move(self, gradients: Sequence[Tensor]) -> None:
         self.count += 1
         size = self.rate * (1 - 0.999**self.count) ** 0.5 / (1 - 0.5**self.count)
-        for weight, (first, second), gradient in zip(self.weights, self.moments, gradients, strict=True):
+        for weight, (first, second), gradient in zip(self.weights, self.steps, gradients, strict=True):
             first.mul_(0.5).add_(0.5 * gradient)
             second.mul_(0.999).add_(0.001 * gradient**2)
             weight -= size * first / (second.sqrt() + 1e-8)
@@ -68,10 +69,10 @@ def test_the_discriminator_moves_and_then_the_generator_twice() -> None:
     }
     for step in range(steps):
         plain.step.fill_(step)
-        batch = source.draw(plain.draws, step, BATCH, IMAGES, method.supply)
-        moment = Moment(step, len(TINY), plain.draws, "bernoulli", STEPS)
+        batch = source.draw(plain.draws, step, BATCH, IMAGES, method.sampling)
+        at_step = own_step(step, len(TINY), plain.draws, "bernoulli", STEPS)
         for player in (DISCRIMINATOR, GENERATOR, GENERATOR):
-            loss = method.losses(batch, group.networks, moment).players[player].sum()
+            loss = method.losses(at_step(batch, group.networks)).players[player].sum()
             adams[player].move(torch.autograd.grad(loss, parameters[player]))
     for player, expected in parameters.items():
         for ours, theirs in zip(weights_of(found, player), expected, strict=True):
@@ -86,9 +87,9 @@ def test_gradients_are_those_of_the_objectives_and_nobody_moves() -> None:
     update = Update(population, HostBatches(TINY, CPU), len(TINY))
     found = list(update.gradients())
     assert [player.name for player, _ in found] == [DISCRIMINATOR, GENERATOR, GENERATOR]
-    batch = HostBatches(TINY, CPU).draw(population.draws, 0, BATCH, IMAGES, method.supply)
-    moment = Moment(0, len(TINY), population.draws, "bernoulli", STEPS)
-    losses = method.losses(batch, population.groups[0].networks, moment).players
+    batch = HostBatches(TINY, CPU).draw(population.draws, 0, BATCH, IMAGES, method.sampling)
+    at_step = own_step(0, len(TINY), population.draws, "bernoulli", STEPS)
+    losses = method.losses(at_step(batch, population.groups[0].networks)).players
     for player, gradients in found:
         expected = torch.autograd.grad(losses[player.name].sum(), player.parameters(), retain_graph=True)
         torch.testing.assert_close(gradients, list(expected), rtol=1e-3, atol=1e-5)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from training.stopping import check_resumed, largest_difference
+from methods.played import on_meta, own_step
 from training.tiny import TINY
 from unweave.methods import LORD, AdversarialSplit, DrNet
-from unweave.methods.method import Method, Moment, OwnNetworks
+from unweave.methods.method import Method
 from unweave.runs.run import Run
 from unweave.runs.spec import RunSpec
 from unweave.runs.store import RunFolder
@@ -47,22 +47,6 @@ def train(folder: Path, specs: list[RunSpec]) -> list[RunFolder]:
 
 
 @each_method
-def test_a_run_alone_equals_the_run_in_a_population(tmp_path: Path, methods: list[Method]) -> None:
-    specs = [spec(method, seed, steps=8 + 2 * seed) for seed, method in enumerate(methods)]
-    together = train(tmp_path / "together", specs)
-    for one, in_company in zip(specs, together, strict=True):
-        [alone] = train(tmp_path / "alone", [one])
-        assert largest_difference(alone, in_company) < 1e-4
-    assert largest_difference(together[0], together[1]) > 1e-2
-
-
-@each_method
-def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, methods: list[Method]) -> None:
-    specs = [spec(method, seed) for seed, method in enumerate(methods[:2])]
-    check_resumed(train, tmp_path, specs, step=7)
-
-
-@each_method
 def test_a_trained_run_encodes_decodes_and_swaps(tmp_path: Path, methods: list[Method]) -> None:
     [folder] = train(tmp_path, [spec(methods[0], steps=3)])
     run = Run(folder, data=TINY)
@@ -84,7 +68,7 @@ def test_batches_from_a_table_train_the_same(methods: list[Method]) -> None:
     found = []
     for source in (HostBatches(TINY, CPU), ResidentBatches(TINY, CPU, None)):
         one = spec(methods[0])
-        population = Population([one], TINY.shape, CPU, source.label_sizes(one.method.supply))
+        population = Population([one], TINY.shape, CPU, source.label_sizes(one.method.sampling))
         update = Update(population, source, len(TINY))
         update.run(2)
         found.append({name: term.item() for name, term in update.take_terms()[0].items()})
@@ -96,15 +80,14 @@ def test_batches_from_a_table_train_the_same(methods: list[Method]) -> None:
 def test_nothing_waits_for_the_device(methods: list[Method], precision: Any) -> None:
     """On the meta device there are no values: whatever depends on one would fail there."""
     one = spec(methods[0], precision=precision)
-    sizes = HostBatches(TINY, CPU).label_sizes(one.method.supply)
+    sizes = HostBatches(TINY, CPU).label_sizes(one.method.sampling)
     specs = [one, replace(one, seed=1)]
     on_cpu, runs = (Population(specs, TINY.shape, torch.device(name), sizes) for name in ("cpu", "meta"))
-    batch = HostBatches(TINY, CPU).draw(on_cpu.draws, 0, "batch", 4, on_cpu.supply)
-    meta = replace(batch, **{n: t.to("meta") for n, t in vars(batch).items() if t is not None})
+    batch = HostBatches(TINY, CPU).draw(on_cpu.draws, 0, "batch", 4, on_cpu.sampling)
+    meta = on_meta(batch)
     method = runs.groups[0].method
-    assert isinstance(method, OwnNetworks)
-    moment = Moment(runs.step, 60, runs.draws, "bernoulli", runs.steps)
-    losses = method.losses(meta, runs.groups[0].networks, moment)
+    at_step = own_step(runs.step, 60, runs.draws, "bernoulli", runs.steps)
+    losses = method.losses(at_step(meta, runs.groups[0].networks))
     for value in [*losses.players.values(), *losses.terms.values()]:
         assert value.device.type == "meta"
         assert value.shape == (2,)

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from training.stopping import check_resumed, largest_difference
+from training.stopping import largest_difference
 from training.tiny import TINY
 from unweave.methods import GVAE, MLVAE, AdaGVAE, AdaMLVAE, BetaVAE, GVAELabels, MLVAELabels
 from unweave.methods.method import Method
-from unweave.runs.run import Run
 from unweave.runs.spec import RunSpec
 from unweave.runs.store import RunFolder
 from unweave.training.batches import Batches, HostBatches, ResidentBatches
@@ -44,15 +43,6 @@ def train(folder: Path, specs: list[RunSpec], **plan: Any) -> list[RunFolder]:
     return train_runs(specs, TINY, [folder / each.id for each in specs], chosen)
 
 
-@every_method
-def test_a_run_alone_equals_the_run_in_company(method: Method, tmp_path: Path) -> None:
-    specs = [spec(replace(method, beta=beta), seed) for seed, beta in enumerate((1.0, 4.0, 9.0))]  # type: ignore[call-arg]
-    together = train(tmp_path / "together", specs)
-    [alone] = train(tmp_path / "alone", specs[1:2])
-    assert largest_difference(alone, together[1]) < 1e-4
-    assert largest_difference(together[0], together[1]) > 1e-4
-
-
 def test_averages_and_products_train_in_one_population(tmp_path: Path) -> None:
     pairs = [spec(AdaGVAE(changed=1)), spec(AdaMLVAE(changed=1), 1), spec(AdaGVAE(4.0, changed=1), 2)]
     told = [spec(GVAELabels(changed=1)), spec(AdaMLVAE(changed=1, k_known=True), 3)]
@@ -66,16 +56,11 @@ def test_averages_and_products_train_in_one_population(tmp_path: Path) -> None:
 
 
 @every_method
-def test_a_resumed_run_equals_an_uninterrupted_one(method: Method, tmp_path: Path) -> None:
-    check_resumed(train, tmp_path, [spec(method)], step=7)
-
-
-@every_method
 def test_batches_of_the_device_train_as_those_of_the_host(method: Method) -> None:
     ways: list[Batches] = [ResidentBatches(TINY, CPU, None), HostBatches(TINY, CPU)]
     terms = []
     for source in ways:
-        sizes = source.label_sizes(method.supply)
+        sizes = source.label_sizes(method.sampling)
         population = Population([spec(method, seed) for seed in (0, 1)], TINY.shape, CPU, sizes)
         update = Update(population, source, len(TINY))
         update.run(3)
@@ -84,23 +69,12 @@ def test_batches_of_the_device_train_as_those_of_the_host(method: Method) -> Non
         assert torch.equal(values, terms[1][name]), name
 
 
-@every_method
-def test_codes_and_images_of_a_run(method: Method, tmp_path: Path) -> None:
-    [folder] = train(tmp_path, [spec(method, steps=2)])
-    run = Run(folder, data=TINY)
-    images = TINY.observe(TINY.sample_factors(3, 0))
-    codes = run.encode(images)
-    assert codes.shape == (3, 4)
-    assert run.decode(codes).shape == (3, 1, 32, 32)
-    assert np.isfinite(run.log.to_numpy()).all()
-
-
 def test_pairs_teach_which_dimensions_change() -> None:
     """With labels dimension j is for factor j: soon those of the two places hold little else."""
     method = GVAELabels(beta=1.0, changed=1)
     run = replace(spec(method, seed=1), batch=8, learning_rate=2e-3)
     source = HostBatches(TINY, CPU)
-    population = Population([run], TINY.shape, CPU, source.label_sizes(method.supply))
+    population = Population([run], TINY.shape, CPU, source.label_sizes(method.sampling))
     Update(population, source, len(TINY)).run(250)
     factors = TINY.factors_at(np.arange(len(TINY)))
     images = torch.from_numpy(TINY.observe(factors)).float()[None] / 255

@@ -161,8 +161,8 @@ def checked_method(part: object, place: str) -> type[Method]:
     """A class of a plug-in that can be used as a method, or one sentence on why it cannot."""
     if not isinstance(part, type) or not issubclass(part, Method) or not is_dataclass(part):
         raise UnweaveError(
-            f"{place} is not a method. A method is a frozen dataclass made from Autoencoder or OwnNetworks "
-            "of unweave.methods.method."
+            f"{place} is not a method. A method is a frozen dataclass made from "
+            "unweave.methods.method.Method."
         )
     for name in ("name", "citation"):
         if not isinstance(getattr(part, name, None), str):
@@ -201,7 +201,7 @@ def settings_of(method: Method) -> dict[str, Setting | str | bool]:
     {'beta': 4.0}
     """
     numeric = numeric_settings(method)
-    settings = {each.name: getattr(method, each.name) for each in fields(method)}
+    settings = {setting.name: getattr(method, setting.name) for setting in fields(method)}
     # Settings are never negative; abs makes -0.0 the 0.0 that it is equal to.
     return {
         name: abs(float(value)) if name in numeric and not isinstance(value, Tensor) else value

@@ -11,11 +11,11 @@ from typing import ClassVar, Literal, TypeAlias
 from unweave.methods.method import (
     AUTOENCODER,
     Adam,
-    Autoencoder,
     Losses,
-    Pass,
+    Method,
     Player,
     Setting,
+    StepContext,
     code_discriminator,
 )
 from unweave.nn.distributions.divergences import judge
@@ -32,7 +32,7 @@ CITATION = """@article{makhzani2015adversarial,
 
 
 @dataclass(frozen=True)
-class AAE(Autoencoder):
+class AAE(Method):
     """Adversarial autoencoder: a discriminator matches the codes to the prior.
 
     rec - adversarial_weight mean log(1 - D(z)); [1], section 2, without labels or clusters.
@@ -69,11 +69,12 @@ class AAE(Autoencoder):
         """Whether z is drawn from q(z|x)."""
         return self.posterior == "gaussian"
 
-    def loss(self, forward: Pass) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objectives of the autoencoder and of the discriminator."""
+        forward = step.forward
         codes = forward.sample
-        prior = forward.draws.normal("prior", *codes.shape[-2:])
-        verdict = judge(forward.networks[DISCRIMINATOR], codes, prior)
+        prior = step.draws.normal("prior", *codes.shape[-2:])
+        verdict = judge(step.networks[DISCRIMINATOR], codes, prior)
         players = {
             AUTOENCODER: forward.reconstruction + self.adversarial_weight * verdict.exposure,
             DISCRIMINATOR: verdict.loss,

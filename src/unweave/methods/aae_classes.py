@@ -7,36 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
 
 from unweave.data.supervision import Chosen
 from unweave.errors import UnweaveError
 from unweave.methods.aae import CITATION
-from unweave.methods.method import (
-    AUTOENCODER,
-    Adam,
-    Batch,
-    Blueprint,
-    Losses,
-    Moment,
-    OwnNetworks,
-    Player,
-    Setting,
-)
-from unweave.methods.supply import Labels
+from unweave.methods.method import AUTOENCODER, Adam, Blueprint, Losses, Method, Player, Setting, StepContext
+from unweave.methods.sampling import Labels
 from unweave.nn.distributions.divergences import judge
-from unweave.nn.distributions.gaussian import Gaussian, certain
-from unweave.nn.networks.classes import ClassAutoencoder, class_place, nearest_class, one_hot
+from unweave.nn.networks.classes import ClassAutoencoder, one_hot
 from unweave.nn.networks.vae import Discriminator
 
 STYLE, CLASSES = "style_discriminator", "class_discriminator"
 
 
 @dataclass(frozen=True)
-class AAELabels(OwnNetworks):
+class AAELabels(Method):
     """Adversarial autoencoder with a class variable that some labels teach.
 
     rec + w (style and class look like their priors) + label_weight cross-entropy; [1], section 5.
@@ -59,12 +47,13 @@ class AAELabels(OwnNetworks):
     factor: str = "first"
 
     name: ClassVar[str] = "aae_labels"
+    own_networks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"labelled": 1}
     strength: ClassVar[str | None] = "label_weight"
     citation: ClassVar[str] = CITATION
 
     @property
-    def supply(self) -> Labels:
+    def sampling(self) -> Labels:
         """Images, and some with labels."""
         return Labels(self.labelled, Chosen(self.factor))
 
@@ -78,31 +67,21 @@ class AAELabels(OwnNetworks):
         """No code is drawn."""
         return False
 
-    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objectives of all three."""
-        if batch.labelled_images is None or batch.labelled_labels is None:
-            raise UnweaveError("aae_labels learns from labelled images; this batch has none.")
-        found = _adversarial_losses(batch, networks, moment, self.adversarial_weight)
-        _, logits = _autoencoder(networks).split(batch.labelled_images)
-        labels = batch.labelled_labels
+        unsupervised = _adversarial_losses(step, self.adversarial_weight)
+        _, logits = step.network(AUTOENCODER, ClassAutoencoder).split(step.labelled.images)
+        labels = step.labelled.labels
         entropy = -logits.log_softmax(-1).gather(-1, labels).mean((-2, -1))
         right = (logits.argmax(-1, keepdim=True) == labels).to(entropy.dtype).mean((-2, -1))
-        players = dict(found.players)
+        players = dict(unsupervised.players)
         players[AUTOENCODER] = players[AUTOENCODER] + self.label_weight * entropy
         terms = {"cross_entropy": entropy, "label_accuracy": right}
-        return Losses(players, dict(found.terms) | terms)
-
-    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
-        """Style, and the place of the likeliest class."""
-        return _encode_with_class(networks, images)
-
-    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
-        """Of style and the nearest class."""
-        return _decode_with_class(networks, codes)
+        return Losses(players, dict(unsupervised.terms) | terms)
 
 
 @dataclass(frozen=True)
-class AAEClusters(OwnNetworks):
+class AAEClusters(Method):
     """Adversarial autoencoder with a class variable learned without labels.
 
     rec + w (style and class look like their priors): classes without labels; [1], section 6.
@@ -115,6 +94,7 @@ class AAEClusters(OwnNetworks):
     clusters: int = 16
 
     name: ClassVar[str] = "aae_clusters"
+    own_networks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"clusters": 2}
     strength: ClassVar[str | None] = "adversarial_weight"
     citation: ClassVar[str] = CITATION
@@ -129,21 +109,13 @@ class AAEClusters(OwnNetworks):
         """No code is drawn."""
         return False
 
-    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objectives of all three."""
-        return _adversarial_losses(batch, networks, moment, self.adversarial_weight)
-
-    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
-        """Style, and the place of the likeliest cluster."""
-        return _encode_with_class(networks, images)
-
-    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
-        """Of style and the nearest cluster."""
-        return _decode_with_class(networks, codes)
+        return _adversarial_losses(step, self.adversarial_weight)
 
 
 @dataclass(frozen=True)
-class AAEHeads(OwnNetworks):
+class AAEHeads(Method):
     """Adversarial autoencoder whose clusters each have a learned centre.
 
     Clusters of which each has a head in the space of codes: the code is z + y W; [1], section 7.
@@ -162,6 +134,7 @@ class AAEHeads(OwnNetworks):
     clusters: int = 20
 
     name: ClassVar[str] = "aae_heads"
+    own_networks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"clusters": 2}
     strength: ClassVar[str | None] = "eta"
     citation: ClassVar[str] = CITATION
@@ -176,47 +149,25 @@ class AAEHeads(OwnNetworks):
         """No code is drawn."""
         return False
 
-    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objectives of all three."""
-        found = _adversarial_losses(batch, networks, moment, self.adversarial_weight)
-        crowding = heads_crowding(cast(Tensor, _autoencoder(networks).heads), self.eta)
-        players = dict(found.players)
+        unsupervised = _adversarial_losses(step, self.adversarial_weight)
+        crowding = step.network(AUTOENCODER, ClassAutoencoder).crowding(self.eta)
+        players = dict(unsupervised.players)
         players[AUTOENCODER] = players[AUTOENCODER] + self.heads_weight * crowding
-        return Losses(players, dict(found.terms) | {"crowding": crowding})
-
-    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
-        """z + y W."""
-        network = _autoencoder(networks)
-        style, logits = network.split(images)
-        return certain(network.joined(style, logits.softmax(-1)))
-
-    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
-        """Logits."""
-        logits: Tensor = _autoencoder(networks).decoder(codes)
-        return logits
+        return Losses(players, dict(unsupervised.terms) | {"crowding": crowding})
 
 
-def heads_crowding(heads: Tensor, eta: Setting) -> Tensor:
-    """(...): how much closer than eta the heads (..., K, D) are, summed over all pairs of them."""
-    first, second = torch.triu_indices(heads.shape[-2], heads.shape[-2], 1, device=heads.device)
-    squares = (heads[..., first, :] - heads[..., second, :]).square().sum(-1)
-    limit = eta[..., None] if isinstance(eta, Tensor) else eta
-    # The slope of a root at zero is infinite: heads that are one and the same stay so.
-    return (limit - squares.clamp_min(1e-12).sqrt()).clamp_min(0).sum(-1)
-
-
-def _adversarial_losses(
-    batch: Batch, networks: Mapping[str, nn.Module], moment: Moment, weight: Setting
-) -> Losses:
-    """What the three forms share."""
-    network, rows = _autoencoder(networks), batch.images.shape[-4]
-    style, logits = network.split(batch.images)
+def _adversarial_losses(step: StepContext, weight: Setting) -> Losses:
+    """The losses that the three forms share."""
+    network, images = step.network(AUTOENCODER, ClassAutoencoder), step.batch.images
+    rows, (style, logits) = images.shape[-4], network.split(images)
     classes = logits.softmax(-1)
     code = network.joined(style, classes)
-    reconstruction = network.decoder.reconstruction(code, batch.images, moment.likelihood)
-    drawn = moment.draws.integers("class prior", rows, [network.classes])
-    of_style = judge(networks[STYLE], style, moment.draws.normal("style prior", rows, network.style))
-    of_class = judge(networks[CLASSES], classes, one_hot(drawn, network.classes, classes.dtype))
+    reconstruction = network.decoder.reconstruction(code, images, step.likelihood)
+    drawn = step.draws.integers("class prior", rows, [network.classes])
+    of_style = judge(step.networks[STYLE], style, step.draws.normal("style prior", rows, network.style))
+    of_class = judge(step.networks[CLASSES], classes, one_hot(drawn, network.classes, classes.dtype))
     exposure = of_style.exposure + of_class.exposure
     players = {
         AUTOENCODER: reconstruction + weight * exposure,
@@ -254,10 +205,6 @@ def _players(sizes: Callable[[Blueprint], tuple[int, int]], heads: bool = False)
     return Player(AUTOENCODER, autoencoder), Player(STYLE, of_style, adam), Player(CLASSES, of_class, adam)
 
 
-def _autoencoder(networks: Mapping[str, nn.Module]) -> ClassAutoencoder:
-    return cast(ClassAutoencoder, networks[AUTOENCODER])
-
-
 def _style(plan: Blueprint) -> int:
     """Dimensions of style where one of the code is the class."""
     if plan.latents < 2:
@@ -273,18 +220,3 @@ def _values(plan: Blueprint) -> int:
             f"{list(plan.label_sizes)}."
         )
     return plan.label_sizes[0]
-
-
-def _encode_with_class(networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
-    network = _autoencoder(networks)
-    style, logits = network.split(images)
-    place = class_place(logits.argmax(-1, keepdim=True).to(style.dtype), network.classes)
-    return certain(torch.cat([style, place], dim=-1))
-
-
-def _decode_with_class(networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
-    network = _autoencoder(networks)
-    style, place = codes.split([network.style, 1], dim=-1)
-    classes = one_hot(nearest_class(place, network.classes), network.classes, codes.dtype)
-    logits: Tensor = network.decoder(network.joined(style, classes))
-    return logits

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from unweave.errors import UnweaveError
-from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, Setting, elbo_terms
-from unweave.methods.supply import Pairs
+from unweave.methods.method import AUTOENCODER, Losses, Method, Setting, StepContext, elbo_terms
+from unweave.methods.sampling import Pairs
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.distributions.sharing import (
     Rule,
@@ -40,7 +40,7 @@ CITATION = """@inproceedings{locatello2020weakly,
 
 
 @dataclass(frozen=True)
-class _PairVAE(Autoencoder):
+class _PairVAE(Method):
     """rec + beta KL, mean over both images of a pair, whose posteriors share dimensions by a rule."""
 
     beta: Setting = 1.0
@@ -54,8 +54,9 @@ class _PairVAE(Autoencoder):
     def rule(posterior: Gaussian) -> Gaussian:
         """What two images say together: (..., 2, D) -> (..., 1, D)."""
 
-    def loss(self, forward: Pass) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objective of [1], negated."""
+        forward = step.forward
         loss = forward.reconstruction + self.beta * forward.kl
         shared = shared_dimensions(forward.posterior, 2)
         return Losses({AUTOENCODER: loss}, elbo_terms(forward) | {"shared_dimensions": shared})
@@ -68,7 +69,7 @@ class _Adaptive(_PairVAE):
     k_known: bool = False
 
     @property
-    def supply(self) -> Pairs:
+    def sampling(self) -> Pairs:
         """Pairs that differ in a few factors."""
         return Pairs(self.changed, labels=self.k_known)
 
@@ -82,7 +83,7 @@ class _Told(_PairVAE):
     """Those that are told which factors have changed."""
 
     @property
-    def supply(self) -> Pairs:
+    def sampling(self) -> Pairs:
         """Pairs of which it is known in which factors they differ."""
         return Pairs(self.changed, labels=True)
 

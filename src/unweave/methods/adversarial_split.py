@@ -6,34 +6,22 @@ adversarial training, NeurIPS 2016.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import softplus
 
-from unweave.methods.method import (
-    AUTOENCODER,
-    Adam,
-    Batch,
-    Blueprint,
-    Losses,
-    Moment,
-    OwnNetworks,
-    Player,
-    Setting,
-)
-from unweave.methods.supply import Groups, factors_in
-from unweave.nn.distributions.gaussian import Gaussian, certain
+from unweave.methods.method import AUTOENCODER, Adam, Blueprint, Losses, Method, Player, Setting, StepContext
+from unweave.methods.sampling import Groups, factors_in
+from unweave.nn.distributions.divergences import accuracy
 from unweave.nn.distributions.likelihood import likelihood_named
 from unweave.nn.layers import as_numbers
 from unweave.nn.networks.two_parts import (
     LabelledDiscriminator,
     Part,
     TwoPartAutoencoder,
-    beside,
     part_size,
 )
 
@@ -41,7 +29,7 @@ DISCRIMINATOR = "discriminator"
 
 
 @dataclass(frozen=True)
-class AdversarialSplit(OwnNetworks):
+class AdversarialSplit(Method):
     """Adversarial split: a class code and a code of the rest, kept apart by a discriminator.
 
     rec(s, z) + swap_weight rec(s', z) + beta KL(q(z|x) || N(0, I)) - adversarial_weight mean log D(x~, y).
@@ -50,10 +38,10 @@ class AdversarialSplit(OwnNetworks):
     the unspecified part z ~ q(z|x). Images come in pairs x, x' of one class: s' = s(x') must do as well as s.
     That keeps all but the class out of s. To keep the class out of z, images x~ are made from the s of
     another pair, of class y, and a z that has nothing to do with it: that of x, or a draw from the prior. A
-    discriminator, which minimises -(mean log D(x, y) + mean log(1 - D(x~, y))) / 2, is told the class.
+    discriminator, which minimises -(mean log D(x, y) + mean log(1 - D(x~, y))) / 2, sees the class.
 
     The class is the combination of values of `class_factors`: their names with commas between them, or
-    "first", the first factor of the data. Nothing else is told of an image.
+    "first", the first factor of the data. No other label is used.
 
     Differs from [1]: two encoders, one for each part; the other pair's class may be the same by chance; both
     players move at once, from one forward pass. Weights are for sums over pixels, and adversarial_weight is
@@ -67,6 +55,7 @@ class AdversarialSplit(OwnNetworks):
     class_factors: str = "first"
 
     name: ClassVar[str] = "adversarial_split"
+    own_networks: ClassVar[bool] = True
     strength: ClassVar[str | None] = "adversarial_weight"
     citation: ClassVar[str] = """@inproceedings{mathieu2016disentangling,
   author = {Micha{\\"e}l Mathieu and Junbo Jake Zhao and Pablo Sprechmann and Aditya Ramesh and Yann LeCun},
@@ -76,7 +65,7 @@ class AdversarialSplit(OwnNetworks):
 }"""
 
     @property
-    def supply(self) -> Groups:
+    def sampling(self) -> Groups:
         """Pairs of one class, with its labels."""
         shared = 1 if self.class_factors == "first" else factors_in(self.class_factors)
         return Groups(together=2, shared=shared, chosen="first", labels="shared")
@@ -86,7 +75,7 @@ class AdversarialSplit(OwnNetworks):
         """The autoencoder and the discriminator."""
         adam = Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
         return (
-            # It is told by a discriminator where its images differ: the gradient does not bear rounding.
+            # Its gradient comes through the images that a discriminator sees: those must not be rounded.
             Player(AUTOENCODER, self._autoencoder, precise=True),
             Player(
                 DISCRIMINATOR,
@@ -104,24 +93,24 @@ class AdversarialSplit(OwnNetworks):
         """Those of s."""
         return part_size(self.content, latents)
 
-    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objectives of [1]."""
-        model, images, labels = _model(networks), batch.images, cast(Tensor, batch.labels)
-        specified, unspecified = model.encode(images)
+        model, images, labels = step.network(AUTOENCODER, TwoPartAutoencoder), step.batch.images, step.labels
+        specified, unspecified = model.encode_parts(images)
         s, rows = specified.mean, images.shape[1]
-        z = unspecified.sample(moment.draws.normal("noise", rows, unspecified.mean.shape[-1]))
-        prior = moment.draws.normal("prior", rows // 2, z.shape[-1])
+        z = unspecified.sample(step.draws.normal("noise", rows, unspecified.mean.shape[-1]))
+        prior = step.draws.normal("prior", rows // 2, z.shape[-1])
 
-        rec = _reconstruction(model, s, z, images, moment)
-        swap = _reconstruction(model, _of_partner(s), z, images, moment)
+        rec = _reconstruction(model, s, z, images, step)
+        swap = _reconstruction(model, _of_partner(s), z, images, step)
         kl = unspecified.kl().mean(-1)
 
         # Of another pair: a roll by one pair. Its first image meets the z of an image, its second the prior.
         strangers = torch.stack([z[:, 0::2], prior], dim=2).flatten(1, 2)
-        made = likelihood_named(moment.likelihood).mean(
+        made = likelihood_named(step.likelihood).mean(
             model.decoder(torch.cat([s.roll(2, dims=1), strangers], dim=-1))
         )
-        discriminator = networks[DISCRIMINATOR]
+        discriminator = step.networks[DISCRIMINATOR]
         logits = discriminator(
             torch.cat([as_numbers(images), made], dim=1), torch.cat([labels, labels.roll(2, dims=1)], dim=1)
         )
@@ -132,43 +121,34 @@ class AdversarialSplit(OwnNetworks):
             AUTOENCODER: rec + self.swap_weight * swap + self.beta * kl + self.adversarial_weight * fooling,
             DISCRIMINATOR: 0.5 * (softplus(-real).mean(-1) + softplus(fake).mean(-1)),
         }
-        right = 0.5 * ((real > 0).to(kl.dtype).mean(-1) + (fake < 0).to(kl.dtype).mean(-1))
         terms = {
             "reconstruction": rec,
             "swap": swap,
             "kl": kl,
             "adversarial": fooling,
-            "discriminator_accuracy": right,
+            "discriminator_accuracy": accuracy(real, fake),
         }
         return Losses(players, terms)
-
-    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
-        """s, which is certain, and q(z|x)."""
-        specified, unspecified = _model(networks).encode(images)
-        return beside(certain(specified.mean), unspecified)
-
-    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
-        """Logits of s and z."""
-        logits: Tensor = _model(networks).decoder(codes)
-        return logits
 
     def _autoencoder(self, plan: Blueprint) -> TwoPartAutoencoder:
         first = self.content_dimensions(plan.latents)
         return TwoPartAutoencoder(
-            plan.streams, plan.shape, plan.latents, first, plan.architecture, plan.likelihood
+            plan.streams,
+            plan.shape,
+            plan.latents,
+            first,
+            plan.architecture,
+            plan.likelihood,
+            second_is_drawn=True,
         )
 
 
-def _model(networks: Mapping[str, nn.Module]) -> TwoPartAutoencoder:
-    return cast(TwoPartAutoencoder, networks[AUTOENCODER])
-
-
 def _reconstruction(
-    model: TwoPartAutoencoder, s: Tensor, z: Tensor, images: Tensor, moment: Moment
+    model: TwoPartAutoencoder, s: Tensor, z: Tensor, images: Tensor, step: StepContext
 ) -> Tensor:
     """(P,): how badly s and z explain images."""
     codes = torch.cat([s, z], dim=-1)
-    return model.decoder.reconstruction(codes, images, moment.likelihood)
+    return model.decoder.reconstruction(codes, images, step.likelihood)
 
 
 def _of_partner(s: Tensor) -> Tensor:

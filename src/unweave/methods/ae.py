@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass
+from unweave.methods.method import AUTOENCODER, Losses, Method, StepContext
 
 
 @dataclass(frozen=True)
-class AE(Autoencoder):
+class AE(Method):
     """The plain autoencoder: reconstruction only, no noise and no prior.
 
     rec, at z = mean of q(z|x): no noise and no prior. The encoder's log_var is never trained.
@@ -36,6 +36,7 @@ class AE(Autoencoder):
         """z is the mean."""
         return False
 
-    def loss(self, forward: Pass) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The reconstruction loss."""
+        forward = step.forward
         return Losses({AUTOENCODER: forward.reconstruction}, {"reconstruction": forward.reconstruction})

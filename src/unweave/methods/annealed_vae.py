@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from unweave.errors import UnweaveError
-from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, Setting, elbo_terms
+from unweave.methods.method import AUTOENCODER, Losses, Method, Setting, StepContext, elbo_terms
 
 
 @dataclass(frozen=True)
-class AnnealedVAE(Autoencoder):
+class AnnealedVAE(Method):
     """AnnealedVAE: the capacity of the codes grows during training.
 
     rec + gamma |KL - C|, C = c_max min(1, step / iteration_threshold), in nats; [1], equation 8.
@@ -45,10 +45,11 @@ class AnnealedVAE(Autoencoder):
                 "iteration_threshold of annealed_vae must be > 0; got 0. Take 1 to have all of c_max at once."
             )
 
-    def loss(self, forward: Pass) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objective of [1], negated."""
+        forward = step.forward
         kl = forward.kl
-        step = torch.as_tensor(forward.step, dtype=kl.dtype, device=kl.device)
-        capacity = self.c_max * (step / self.iteration_threshold).clamp(max=1)
+        updates = torch.as_tensor(step.step, dtype=kl.dtype, device=kl.device)
+        capacity = self.c_max * (updates / self.iteration_threshold).clamp(max=1)
         loss = forward.reconstruction + self.gamma * (kl - capacity).abs()
         return Losses({AUTOENCODER: loss}, elbo_terms(forward) | {"capacity": capacity.expand_as(kl)})

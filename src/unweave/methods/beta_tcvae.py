@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, Setting, elbo_terms
+from unweave.methods.method import AUTOENCODER, Losses, Method, Setting, StepContext, elbo_terms
 from unweave.nn.distributions.gaussian import Estimator, decomposition
 
 
 @dataclass(frozen=True)
-class BetaTCVAE(Autoencoder):
+class BetaTCVAE(Method):
     """beta-TCVAE: penalises the total correlation, estimated from the batch.
 
     rec + alpha I(z; n) + beta TC + gamma sum_d KL(q(z_d) || p(z_d)); [1], equation 4.
@@ -42,9 +42,10 @@ class BetaTCVAE(Autoencoder):
   year = {2018}
 }"""
 
-    def loss(self, forward: Pass) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objective of [1], negated."""
-        parts = decomposition(forward.posterior, forward.sample, forward.data_size, self.estimator)
+        forward = step.forward
+        parts = decomposition(forward.posterior, forward.sample, step.data_size, self.estimator)
         loss = (
             forward.reconstruction
             + forward.kl

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, Setting, elbo_terms
+from unweave.methods.method import AUTOENCODER, Losses, Method, Setting, StepContext, elbo_terms
 
 
 @dataclass(frozen=True)
-class BetaVAE(Autoencoder):
+class BetaVAE(Method):
     """beta-VAE: the KL divergence from the prior is weighted by beta.
 
     rec + beta KL; [1], equation 4. beta = 1 is the VAE.
@@ -33,6 +33,7 @@ class BetaVAE(Autoencoder):
   year = {2017}
 }"""
 
-    def loss(self, forward: Pass) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objective of [1], negated."""
+        forward = step.forward
         return Losses({AUTOENCODER: forward.reconstruction + self.beta * forward.kl}, elbo_terms(forward))

@@ -12,7 +12,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, Setting, elbo_terms
+from unweave.methods.method import AUTOENCODER, Forward, Losses, Method, Setting, StepContext, elbo_terms
 
 CITATION = """@inproceedings{kumar2018dip,
   author = {Abhishek Kumar and Prasanna Sattigeri and Avinash Balakrishnan},
@@ -23,7 +23,7 @@ CITATION = """@inproceedings{kumar2018dip,
 
 
 @dataclass(frozen=True)
-class DIPVAE1(Autoencoder):
+class DIPVAE1(Method):
     """DIP-VAE-I: pulls the covariance of the posterior means to the identity.
 
     rec + KL + lambda_od sum_{i != j} Cov_ij^2 + lambda_d sum_i (Cov_ii - 1)^2; [1], equation 6.
@@ -39,13 +39,14 @@ class DIPVAE1(Autoencoder):
     strength: ClassVar[str | None] = "lambda_od"
     citation: ClassVar[str] = CITATION
 
-    def loss(self, forward: Pass) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objective of [1], negated."""
+        forward = step.forward
         return _losses(forward, covariance(forward.posterior.mean), self.lambda_od, self.lambda_d_factor)
 
 
 @dataclass(frozen=True)
-class DIPVAE2(Autoencoder):
+class DIPVAE2(Method):
     """DIP-VAE-II: pulls the covariance of the sampled codes to the identity.
 
     rec + KL + lambda_od sum_{i != j} Cov_ij^2 + lambda_d sum_i (Cov_ii - 1)^2; [1], equation 7.
@@ -61,8 +62,9 @@ class DIPVAE2(Autoencoder):
     strength: ClassVar[str | None] = "lambda_od"
     citation: ClassVar[str] = CITATION
 
-    def loss(self, forward: Pass) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objective of [1], negated."""
+        forward = step.forward
         variance = forward.posterior.log_var.exp().mean(-2)
         of_codes = covariance(forward.posterior.mean) + torch.diag_embed(variance)
         return _losses(forward, of_codes, self.lambda_od, self.lambda_d_factor)
@@ -75,7 +77,7 @@ def covariance(codes: Tensor) -> Tensor:
     return (centred.unsqueeze(-1) * centred.unsqueeze(-2)).mean(-3)
 
 
-def _losses(forward: Pass, covariance: Tensor, lambda_od: Setting, lambda_d_factor: Setting) -> Losses:
+def _losses(forward: Forward, covariance: Tensor, lambda_od: Setting, lambda_d_factor: Setting) -> Losses:
     variances = covariance.diagonal(dim1=-2, dim2=-1)
     off_diagonal = (covariance - torch.diag_embed(variances)).square().sum((-2, -1))
     diagonal = (variances - 1).square().sum(-1)

@@ -8,33 +8,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import softplus
 
-from unweave.methods.method import (
-    AUTOENCODER,
-    Batch,
-    Blueprint,
-    Draws,
-    Losses,
-    Moment,
-    OwnNetworks,
-    Player,
-    Setting,
-)
-from unweave.methods.supply import Sequences, factors_in
-from unweave.nn.distributions.gaussian import Gaussian, certain
-from unweave.nn.networks.two_parts import Part, TwoPartAutoencoder, beside, part_size
+from unweave.methods.method import AUTOENCODER, Blueprint, Draws, Losses, Method, Player, Setting, StepContext
+from unweave.methods.sampling import Sequences, factors_in
+from unweave.nn.distributions.divergences import accuracy
+from unweave.nn.networks.two_parts import Part, TwoPartAutoencoder, part_size
 from unweave.nn.networks.vae import Discriminator
 
 SCENES = "scene_discriminator"
 
 
 @dataclass(frozen=True)
-class DrNet(OwnNetworks):
+class DrNet(Method):
     """DrNet: content and pose of image sequences, kept apart by a scene discriminator.
 
     rec / N + alpha |c_t - c_u|^2 / D_c - beta mean (log C(p_t, p_u) + log(1 - C(p_t, p_u))) / 2; [1].
@@ -62,6 +52,7 @@ class DrNet(OwnNetworks):
     speed: int = 8
 
     name: ClassVar[str] = "drnet"
+    own_networks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"frames": 2, "speed": 1}
     strength: ClassVar[str | None] = "beta"
     citation: ClassVar[str] = """@inproceedings{denton2017drnet,
@@ -72,7 +63,7 @@ class DrNet(OwnNetworks):
 }"""
 
     @property
-    def supply(self) -> Sequences:
+    def sampling(self) -> Sequences:
         """Frames of sequences."""
         return Sequences(self.frames, factors_in(self.content_factors), self.speed)
 
@@ -90,20 +81,20 @@ class DrNet(OwnNetworks):
         """Those of the content."""
         return part_size(self.content, latents)
 
-    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objectives of [1]."""
-        model, images = _model(networks), batch.images
-        content, pose = (part.mean for part in model.encode(images))
-        others = _other_frames(images.shape[1] // self.frames, self.frames, moment.draws)
+        model, images = step.network(AUTOENCODER, TwoPartAutoencoder), step.batch.images
+        content, pose = (part.mean for part in model.encode_parts(images))
+        others = _other_frames(images.shape[1] // self.frames, self.frames, step.draws)
         other_content, other_pose = _taken(content, others), _taken(pose, others)
 
         codes = torch.cat([other_content, pose], dim=-1)
-        rec = model.decoder.reconstruction(codes, images, moment.likelihood)
+        rec = model.decoder.reconstruction(codes, images, step.likelihood)
         similarity = (content - other_content).square().mean((-2, -1))
         # Of another sequence: a roll by one of them.
         strangers = other_pose.roll(self.frames, dims=1)
         seen = torch.cat([torch.cat([pose, other_pose], dim=-1), torch.cat([pose, strangers], dim=-1)], dim=1)
-        logits = networks[SCENES](seen).to(rec.dtype)
+        logits = step.networks[SCENES](seen).to(rec.dtype)
         same, different = (logits[..., 0] - logits[..., 1]).chunk(2, dim=-1)
         undecided = 0.5 * (softplus(-same) + softplus(same)).mean(-1)
 
@@ -111,24 +102,13 @@ class DrNet(OwnNetworks):
             AUTOENCODER: rec / math.prod(images.shape[-3:]) + self.alpha * similarity + self.beta * undecided,
             SCENES: softplus(-same).mean(-1) + softplus(different).mean(-1),
         }
-        right = 0.5 * ((same > 0).to(rec.dtype).mean(-1) + (different < 0).to(rec.dtype).mean(-1))
         terms = {
             "reconstruction": rec,
             "similarity": similarity,
             "adversarial": undecided,
-            "discriminator_accuracy": right,
+            "discriminator_accuracy": accuracy(same, different),
         }
         return Losses(players, terms)
-
-    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
-        """Content and pose, both certain."""
-        content, pose = _model(networks).encode(images)
-        return beside(certain(content.mean), certain(pose.mean))
-
-    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
-        """Logits of content and pose."""
-        logits: Tensor = _model(networks).decoder(codes)
-        return logits
 
     def _autoencoder(self, plan: Blueprint) -> TwoPartAutoencoder:
         first = self.content_dimensions(plan.latents)
@@ -139,10 +119,6 @@ class DrNet(OwnNetworks):
     def _scene_discriminator(self, plan: Blueprint) -> Discriminator:
         pose = plan.latents - self.content_dimensions(plan.latents)
         return Discriminator(plan.streams, 2 * pose, width=100, depth=2)
-
-
-def _model(networks: Mapping[str, nn.Module]) -> TwoPartAutoencoder:
-    return cast(TwoPartAutoencoder, networks[AUTOENCODER])
 
 
 def _other_frames(sequences: int, frames: int, draws: Draws) -> Tensor:

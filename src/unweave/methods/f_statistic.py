@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from unweave.data.supervision import Perfect
 from unweave.errors import UnweaveError
-from unweave.methods.method import Batch, Blueprint, Losses, Moment, OwnNetworks, Player
-from unweave.methods.supply import Labels, Supply
+from unweave.methods.method import Blueprint, Losses, Method, Player, StepContext
+from unweave.methods.sampling import Labels, Sampling
 from unweave.nn.distributions.categorical import indicators
 from unweave.nn.distributions.f_distribution import log_f_cdf
 from unweave.nn.distributions.gaussian import Gaussian, certain
@@ -26,7 +26,7 @@ TINY = 1e-12  # added to sums of squares, so that equal codes have a gradient
 
 
 class Embedding(nn.Module):
-    """The usual encoder, which also knows how many values each factor has."""
+    """The usual encoder, and the number of values of each factor."""
 
     def __init__(self, plan: Blueprint) -> None:
         super().__init__()
@@ -38,9 +38,13 @@ class Embedding(nn.Module):
         mean: Tensor = self.encoder(images).mean
         return mean
 
+    def encode(self, images: Tensor) -> Gaussian:
+        """Codes with next to no variance."""
+        return certain(self(images))
+
 
 @dataclass(frozen=True)
-class FStatistic(OwnNetworks):
+class FStatistic(Method):
     """F-statistic loss: labels teach dimensions that separate the values of factors.
 
     -sum over factors, mean over pairs of their values, sum over the d best dimensions of log Pr(S < s).
@@ -49,7 +53,7 @@ class FStatistic(OwnNetworks):
     variance within, with 1 and n_1 + n_2 - 2 degrees of freedom; Pr(S < s) is the regularised incomplete beta
     function I_x(1/2, (n_1 + n_2 - 2) / 2) at x = between / (between + within); [1], section 2. The d most
     separated dimensions are chosen anew for each pair, and the others are free. Only the labelled images
-    train the encoder. A decoder learns beside it to show what its codes are, and does not move it.
+    train the encoder. A decoder is trained on its codes to show them, and does not change the encoder.
 
     Differs from [1]: a batch is drawn at random, and all factors are seen at each step, with the mean over
     pairs, so that a factor of many values weighs as much as one of few; the authors take batches of 12 values
@@ -62,6 +66,7 @@ class FStatistic(OwnNetworks):
     d: int = 2
 
     name: ClassVar[str] = "f_statistic"
+    own_networks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"labels": 1, "d": 1}
     citation: ClassVar[str] = """@inproceedings{ridgeway2018fstatistic,
   author = {Karl Ridgeway and Michael C. Mozer},
@@ -77,7 +82,7 @@ class FStatistic(OwnNetworks):
         return Player(ENCODER, Embedding), Player(DECODER, _decoder)
 
     @property
-    def supply(self) -> Supply:
+    def sampling(self) -> Sampling:
         """Labels of all factors."""
         return Labels(self.labels, Perfect())
 
@@ -86,33 +91,25 @@ class FStatistic(OwnNetworks):
         """Codes are not drawn."""
         return False
 
-    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objective of [1], negated, and the reconstruction loss for the decoder."""
-        encoder, decoder = cast(Embedding, networks[ENCODER]), cast(Decoder, networks[DECODER])
-        labelled_images, labels = cast(Tensor, batch.labelled_images), cast(Tensor, batch.labelled_labels)
-        codes = encoder(labelled_images)
+        encoder, decoder = step.network(ENCODER, Embedding), step.network(DECODER, Decoder)
+        images, labelled = step.batch.images, step.labelled
+        codes = encoder(labelled.images)
         if self.d > codes.shape[-1]:
             raise UnweaveError(f"f_statistic needs at least d = {self.d} latents; got {codes.shape[-1]}.")
         factors = [
-            separation(codes, labels[..., factor], size, self.d) for factor, size in enumerate(encoder.sizes)
+            separation(codes, labelled.labels[..., factor], size, self.d)
+            for factor, size in enumerate(encoder.sizes)
         ]
         with torch.no_grad():
-            seen = encoder(batch.images)
-        reconstruction = decoder.reconstruction(seen, batch.images, moment.likelihood)
+            image_codes = encoder(images)
+        reconstruction = decoder.reconstruction(image_codes, images, step.likelihood)
         separated = torch.stack(factors).sum(0)
         return Losses(
             {ENCODER: -separated, DECODER: reconstruction},
             {"separation": separated, "reconstruction": reconstruction},
         )
-
-    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
-        """The code, with next to no variance."""
-        return certain(networks[ENCODER](images))
-
-    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
-        """Logits."""
-        logits: Tensor = networks[DECODER](codes)
-        return logits
 
 
 def separation(codes: Tensor, labels: Tensor, size: int, dimensions: int) -> Tensor:

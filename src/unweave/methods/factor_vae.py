@@ -12,25 +12,25 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from unweave.errors import UnweaveError
 from unweave.methods.method import (
     AUTOENCODER,
     Adam,
-    Autoencoder,
     Draws,
     Losses,
-    Pass,
+    Method,
     Player,
     Setting,
+    StepContext,
     code_discriminator,
     elbo_terms,
 )
+from unweave.nn.distributions.divergences import accuracy
 
 DISCRIMINATOR = "discriminator"
 
 
 @dataclass(frozen=True)
-class FactorVAE(Autoencoder):
+class FactorVAE(Method):
     """FactorVAE: penalises the total correlation, estimated by a discriminator.
 
     rec + KL + gamma TC, TC = mean_batch log D(z) / (1 - D(z)); [1], equations 2 and 3.
@@ -65,16 +65,18 @@ class FactorVAE(Autoencoder):
         return (Player(DISCRIMINATOR, code_discriminator(), adam),)
 
     @property
-    def other_batch(self) -> bool:
+    def second_batch_needed(self) -> bool:
         """Whether the codes that are shuffled come from a second batch."""
         return self.second_batch
 
-    def loss(self, forward: Pass) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objectives of the autoencoder and of the discriminator."""
-        discriminator = forward.networks[DISCRIMINATOR]
-        # Nobody learns through the shuffled codes except the discriminator itself. It sees both at once:
-        # its weights, six layers of 1000, are what takes the time.
-        shuffled_codes = shuffle(self._to_shuffle(forward).detach(), forward.draws)
+        forward = step.forward
+        discriminator = step.networks[DISCRIMINATOR]
+        # Only the discriminator gets a gradient through the shuffled codes. It sees both halves at once:
+        # reading its weights, six layers of 1000, takes most of the time.
+        to_shuffle = step.second_sample if self.second_batch else forward.sample
+        shuffled_codes = shuffle(to_shuffle.detach(), step.draws)
         both = _log_ratio(discriminator(torch.cat([forward.sample, shuffled_codes], dim=-2)))
         joint, shuffled = both.chunk(2, dim=-1)
         total_correlation = joint.mean(-1)
@@ -82,18 +84,8 @@ class FactorVAE(Autoencoder):
             AUTOENCODER: forward.reconstruction + forward.kl + self.gamma * total_correlation,
             DISCRIMINATOR: -0.5 * (logsigmoid(joint).mean(-1) + logsigmoid(-shuffled).mean(-1)),
         }
-        right = 0.5 * ((joint > 0).to(joint.dtype).mean(-1) + (shuffled < 0).to(joint.dtype).mean(-1))
-        terms = {"total_correlation": total_correlation, "discriminator_accuracy": right}
+        terms = {"total_correlation": total_correlation, "discriminator_accuracy": accuracy(joint, shuffled)}
         return Losses(players, elbo_terms(forward) | terms)
-
-    def _to_shuffle(self, forward: Pass) -> Tensor:
-        if not self.second_batch:
-            return forward.sample
-        if forward.other_sample is None:
-            raise UnweaveError(
-                "factor_vae with second_batch=True needs the codes of a second batch; got none."
-            )
-        return forward.other_sample
 
 
 def shuffle(codes: Tensor, draws: Draws) -> Tensor:

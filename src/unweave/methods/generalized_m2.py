@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from unweave.data.supervision import Chosen
 from unweave.errors import UnweaveError
-from unweave.methods.method import Batch, Blueprint, Losses, Moment, OwnNetworks, Player, Setting
-from unweave.methods.supply import Labels, Supply
+from unweave.methods.method import Blueprint, Losses, Method, Player, Setting, StepContext
+from unweave.methods.sampling import Labels, Sampling
 from unweave.nn.distributions.categorical import Categorical, indicators
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.networks.graph import graph_of
@@ -27,7 +27,7 @@ MODEL = "model"
 
 
 @dataclass(frozen=True)
-class GeneralizedM2(OwnNetworks):
+class GeneralizedM2(Method):
     """Generalised M2: semi-supervised VAE with any factorisation of its variables.
 
     -ELBO(x) - gamma (sum_s w_s / W r_s + (1 + alpha N/n) log(W / S)), W = sum_s w_s; [1], section 3.1.
@@ -59,6 +59,7 @@ class GeneralizedM2(OwnNetworks):
     labels: int = 1000
 
     name: ClassVar[str] = "generalized_m2"
+    own_networks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"labels": 1, "samples": 1}
     strength: ClassVar[str | None] = "alpha"
     citation: ClassVar[str] = """@inproceedings{siddharth2017learning,
@@ -82,7 +83,7 @@ class GeneralizedM2(OwnNetworks):
         return (Player(MODEL, self._model),)
 
     @property
-    def supply(self) -> Supply:
+    def sampling(self) -> Sampling:
         """Images, and a batch with labels of the chosen factors."""
         return Labels(self.labels, Chosen(self.factors))
 
@@ -90,18 +91,18 @@ class GeneralizedM2(OwnNetworks):
         """Those of the labelled factors; of "all", how many they are is known to the data only."""
         return 0 if self.factors == "all" else len(self.factors.split(","))
 
-    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objective of [1], negated."""
-        model = cast(GraphNetwork, networks[MODEL])
-        unknown = self._trace(model, batch.images, None, 1, moment)
+        model = step.network(MODEL, GraphNetwork)
+        unknown = self._trace(model, step.batch.images, None, 1, step)
         reconstruction = -unknown.log_likelihood.mean((-2, -1))
         kl = (unknown.log_q - unknown.log_p).mean((-2, -1))
 
-        labels = cast(Tensor, batch.labelled_labels)
-        known = self._trace(model, cast(Tensor, batch.labelled_images), labels, self.samples, moment)
+        labelled = step.labelled
+        known = self._trace(model, labelled.images, labelled.labels, self.samples, step)
         ratios = known.log_likelihood + known.log_p - known.log_q
         bound, log_evidence = (term.mean(-1) for term in importance_weighted(known.log_weights, ratios))
-        alpha = self.alpha * (moment.data_size / self.labels)
+        alpha = self.alpha * (step.data_size / self.labels)
         supervised = -(bound + (1 + alpha) * log_evidence)
         return Losses(
             {MODEL: reconstruction + kl + self.gamma * supervised},
@@ -114,16 +115,8 @@ class GeneralizedM2(OwnNetworks):
             },
         )
 
-    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
-        """Labels first, then Gaussians."""
-        return cast(GraphNetwork, networks[MODEL]).encode(images)
-
-    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
-        """Logits."""
-        return cast(GraphNetwork, networks[MODEL]).decode(codes)
-
     def _trace(
-        self, model: GraphNetwork, images: Tensor, labels: Tensor | None, samples: int, moment: Moment
+        self, model: GraphNetwork, images: Tensor, labels: Tensor | None, samples: int, step: StepContext
     ) -> Trace:
         """Draw the variables of q in its order, with labels (P, B, k) put in if they are known."""
         features = model.image_features(images).repeat(1, samples, 1)
@@ -136,10 +129,10 @@ class GeneralizedM2(OwnNetworks):
         for node in model.graph.inference:
             q = model.infer(node, features, values)
             if isinstance(q, Gaussian):
-                noise = moment.draws.normal(f"{kind} {node.name}", rows, model.widths[node.name])
+                noise = step.draws.normal(f"{kind} {node.name}", rows, model.widths[node.name])
                 values[node.name] = q.sample(noise)
             elif labels is None:
-                noise = moment.draws.uniform(f"{kind} {node.name}", rows, model.widths[node.name])
+                noise = step.draws.uniform(f"{kind} {node.name}", rows, model.widths[node.name])
                 values[node.name] = q.sample(noise, temperature)
             else:
                 label = labels[..., int(node.name[1:]) - 1].repeat(1, samples)
@@ -156,7 +149,7 @@ class GeneralizedM2(OwnNetworks):
             return total.view(len(total), samples, -1)
 
         return Trace(
-            log_likelihood=model.log_likelihood(values, images, moment.likelihood),
+            log_likelihood=model.log_likelihood(values, images, step.likelihood),
             log_p=together(log_p),
             log_q=together(log_q),
             log_weights=together(log_weights or [torch.zeros_like(log_q[0])]),

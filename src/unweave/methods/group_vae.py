@@ -15,14 +15,14 @@ from typing import ClassVar, Literal
 from torch import Tensor
 
 from unweave.errors import UnweaveError
-from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, Setting
-from unweave.methods.supply import Groups, factors_in
+from unweave.methods.method import AUTOENCODER, Losses, Method, Setting, StepContext
+from unweave.methods.sampling import Groups, factors_in
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.distributions.sharing import average, group_kl, in_a_row, in_groups, product, share_content
 
 
 @dataclass(frozen=True)
-class _GroupVAE(Autoencoder):
+class _GroupVAE(Method):
     """What both have in common: all but the posterior of a group's content."""
 
     beta: Setting = 1.0
@@ -46,7 +46,7 @@ class _GroupVAE(Autoencoder):
         """What the m images of a group say together: (..., m, D) -> (..., 1, D)."""
 
     @property
-    def supply(self) -> Groups:
+    def sampling(self) -> Groups:
         """Groups of images with the same content."""
         return Groups(self.group_size, factors_in(self.shared), chosen="first")
 
@@ -62,8 +62,9 @@ class _GroupVAE(Autoencoder):
         """In each group of the batch."""
         return in_a_row(self.group_posterior(in_groups(posterior, self.group_size)))
 
-    def loss(self, forward: Pass) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objective of [1], negated."""
+        forward = step.forward
         content = self.content_dimensions(forward.posterior.mean.shape[-1])
         content_kl, style_kl = group_kl(forward.posterior, content, self.group_size)
         rec, kl = forward.reconstruction, content_kl + style_kl

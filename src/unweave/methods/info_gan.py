@@ -9,26 +9,16 @@ selection for disentangling GANs, ICML 2020.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, cast
+from typing import ClassVar, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from unweave.errors import UnweaveError
-from unweave.methods.method import (
-    Adam,
-    Batch,
-    Blueprint,
-    Draws,
-    Losses,
-    Moment,
-    OwnNetworks,
-    Player,
-    Setting,
-)
+from unweave.methods.method import Adam, Blueprint, Draws, Losses, Method, Player, Setting, StepContext
+from unweave.nn.distributions.divergences import accuracy
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.distributions.likelihood import likelihood_named
 from unweave.nn.layers import as_numbers
@@ -36,13 +26,12 @@ from unweave.nn.networks.gan import Generator, PairJudge, ReadingDiscriminator
 
 GENERATOR, DISCRIMINATOR, PAIR_JUDGE = "generator", "discriminator", "pair_judge"
 GENERATING_RATE, JUDGING_RATE = 1e-3, 2e-3
-CODE_UNITS = math.sqrt(3)  # uniform numbers in [-1, 1] have variance 1/3
 
 Variance: TypeAlias = Literal["unit", "learned"]
 
 
 @dataclass(frozen=True)
-class InfoGAN(OwnNetworks):
+class InfoGAN(Method):
     """InfoGAN: a GAN that maximises the information between codes and images.
 
     GAN - lambda I(c; x), by the bound I >= H(c) + E log Q(c|x); [1], equations 5 and 6, networks of [2].
@@ -69,6 +58,7 @@ class InfoGAN(OwnNetworks):
     variance: Variance = "unit"
 
     name: ClassVar[str] = "info_gan"
+    own_networks: ClassVar[bool] = True
     strength: ClassVar[str | None] = "lambda_"
     citation: ClassVar[str] = """@inproceedings{chen2016infogan,
   author = {Xi Chen and Yan Duan and Rein Houthooft and John Schulman and Ilya Sutskever and Pieter Abbeel},
@@ -93,21 +83,13 @@ class InfoGAN(OwnNetworks):
         """Whether Q's variance says anything of a code."""
         return self.variance == "learned"
 
-    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objectives of both."""
-        return _info_losses(_play(batch, networks, moment, self.noise), self.lambda_)
-
-    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
-        """Q(c|x)."""
-        return _read(networks, images)
-
-    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
-        """What the generator makes of codes without noise."""
-        return _generate(networks, codes, self.noise)
+        return _info_losses(_play(step, self.noise), self.lambda_)
 
 
 @dataclass(frozen=True)
-class InfoGANCR(OwnNetworks):
+class InfoGANCR(Method):
     """InfoGAN-CR: InfoGAN with a contrastive regulariser.
 
     InfoGAN + alpha -mean log H(i|x, x'): the contrastive regulariser of [2].
@@ -134,6 +116,7 @@ class InfoGANCR(OwnNetworks):
     variance: Variance = "unit"
 
     name: ClassVar[str] = "info_gan_cr"
+    own_networks: ClassVar[bool] = True
     strength: ClassVar[str | None] = "alpha"
     citation: ClassVar[str] = """@inproceedings{lin2020infogancr,
   author = {Zinan Lin and Kiran Koshy Thekumparampil and Giulia Fanti and Sewoong Oh},
@@ -176,36 +159,25 @@ class InfoGANCR(OwnNetworks):
         """Whether Q's variance says anything of a code."""
         return self.variance == "learned"
 
-    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objectives of all three."""
-        game = _play(batch, networks, moment, self.noise)
+        game = _play(step, self.noise)
         without = _info_losses(game, self.lambda_)
-        weighs, gap = self._weighs_and_gap(
-            torch.as_tensor(moment.step, device=game.codes.device), moment.steps
-        )
+        weighs, gap = self._weighs_and_gap(torch.as_tensor(step.step, device=game.codes.device), step.steps)
         players, latents = dict(without.players), game.codes.shape[-1]
-        # As long as H rests, what stands in the log is what guessing would give.
+        # While H rests, the log shows the values of guessing.
         contrast = torch.full_like(players[GENERATOR], math.log(latents))
         right = torch.full_like(contrast, 1 / latents)
-        if PAIR_JUDGE in networks:
-            found, found_right = self._contrast(networks, moment.draws, game.codes, gap)
-            players |= {PAIR_JUDGE: found, GENERATOR: players[GENERATOR] + self.alpha * weighs * found}
-            contrast, right = torch.where(weighs, found, contrast), torch.where(weighs, found_right, right)
+        if PAIR_JUDGE in step.networks:
+            judged, judged_right = self._contrast(step, game.codes, gap)
+            players |= {PAIR_JUDGE: judged, GENERATOR: players[GENERATOR] + self.alpha * weighs * judged}
+            contrast, right = torch.where(weighs, judged, contrast), torch.where(weighs, judged_right, right)
         terms = {"contrastive": contrast, "contrastive_accuracy": right, "gap": gap.expand_as(contrast)}
         return Losses(players, dict(without.terms) | terms)
 
-    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
-        """Q(c|x)."""
-        return _read(networks, images)
-
-    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
-        """What the generator makes of codes without noise."""
-        return _generate(networks, codes, self.noise)
-
-    def _contrast(
-        self, networks: Mapping[str, nn.Module], draws: Draws, like: Tensor, gap: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def _contrast(self, step: StepContext, like: Tensor, gap: Tensor) -> tuple[Tensor, Tensor]:
         """-mean log H(i|x, x') of as many pairs as there are codes, and the share of which H is right."""
+        draws, networks = step.draws, step.networks
         shared, first, second = draw_pairs(draws, like.shape[-2], like.shape[-1], gap)
         made = [_with_noise(codes, draws, "pair noise", self.noise) for codes in (first, second)]
         images = networks[GENERATOR](torch.cat(made, dim=1)).sigmoid().chunk(2, dim=1)
@@ -254,19 +226,20 @@ def draw_pairs(draws: Draws, rows: int, latents: int, gap: Tensor) -> tuple[Tens
     )
 
 
-def _play(batch: Batch, networks: Mapping[str, nn.Module], moment: Moment, noise: int) -> Game:
+def _play(step: StepContext, noise: int) -> Game:
     """Generate as many images as there are, and ask D and Q about all at once.
 
     The generator does not learn of images of the data: in its turn D is asked about its own only.
     """
-    discriminator, rows, draws = networks[DISCRIMINATOR], batch.images.shape[-4], moment.draws
-    latents = cast(ReadingDiscriminator, discriminator).latents
-    codes = _between_minus_one_and_one(draws, "codes", rows, latents)
-    fake = networks[GENERATOR](_with_noise(codes, draws, "noise", noise)).sigmoid()
-    if not moment.is_turn_of(DISCRIMINATOR):
+    discriminator = step.network(DISCRIMINATOR, ReadingDiscriminator)
+    images, draws = step.batch.images, step.draws
+    rows = images.shape[-4]
+    codes = _between_minus_one_and_one(draws, "codes", rows, discriminator.latents)
+    fake = step.networks[GENERATOR](_with_noise(codes, draws, "noise", noise)).sigmoid()
+    if not step.is_turn_of(DISCRIMINATOR):
         logits, guess = discriminator(fake)
         return Game(None, logits, guess, codes)
-    logits, guess = discriminator(torch.cat([as_numbers(batch.images), fake], dim=-4))
+    logits, guess = discriminator(torch.cat([as_numbers(images), fake], dim=-4))
     real_logits, fake_logits = logits.chunk(2, dim=-1)
     return Game(real_logits, fake_logits, guess[..., rows:, :], codes)
 
@@ -281,11 +254,10 @@ def _info_losses(game: Game, lambda_: Setting) -> Losses:
         return Losses(players, {})
     unsure = softplus(-game.real).mean(-1) + softplus(game.fake).mean(-1)
     players[DISCRIMINATOR] = unsure - lambda_ * information
-    right = [(ratio > 0).to(ratio.dtype).mean(-1) for ratio in (game.real, -game.fake)]
     terms = {
         "generator": fooled,
         "discriminator": unsure,
-        "discriminator_accuracy": 0.5 * (right[0] + right[1]),
+        "discriminator_accuracy": accuracy(game.real, game.fake),
         "information": information,
         "code_error": (game.guess.mean - game.codes).square().mean((-2, -1)),
     }
@@ -323,17 +295,6 @@ def _own(plan: Blueprint) -> Blueprint:
             "likelihood at its default."
         )
     return plan
-
-
-def _read(networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
-    guess = cast(ReadingDiscriminator, networks[DISCRIMINATOR]).read(images)
-    return Gaussian(CODE_UNITS * guess.mean, guess.log_var + 2 * math.log(CODE_UNITS))
-
-
-def _generate(networks: Mapping[str, nn.Module], codes: Tensor, noise: int) -> Tensor:
-    silence = codes.new_zeros(*codes.shape[:-1], noise)
-    inputs = torch.cat([(codes / CODE_UNITS).clamp(-1, 1), silence], dim=-1)
-    return cast(Generator, networks[GENERATOR]).each_alone(inputs)
 
 
 def _with_noise(codes: Tensor, draws: Draws, purpose: str, noise: int) -> Tensor:

@@ -15,11 +15,11 @@ from torch import Tensor
 from unweave.methods.method import (
     AUTOENCODER,
     Adam,
-    Autoencoder,
     Losses,
-    Pass,
+    Method,
     Player,
     Setting,
+    StepContext,
     code_discriminator,
     elbo_terms,
 )
@@ -38,7 +38,7 @@ DISCRIMINATOR = "discriminator"
 
 
 @dataclass(frozen=True)
-class InfoVAE(Autoencoder):
+class InfoVAE(Method):
     """InfoVAE: matches the codes of all images together to the prior.
 
     rec + (1 - alpha) KL(q(z|x) || p(z)) + (alpha + lambda - 1) D(q(z) || p(z)); [1], negated.
@@ -86,11 +86,12 @@ class InfoVAE(Autoencoder):
         adam = Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
         return (Player(DISCRIMINATOR, code_discriminator(depth=2), adam),)
 
-    def loss(self, forward: Pass) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objective of [1], negated, and that of the discriminator if there is one."""
+        forward = step.forward
         codes, others, terms = forward.sample, {}, elbo_terms(forward)
         if self.divergence == "mmd":
-            prior = _draws_like(codes, forward)
+            prior = _draws_like(codes, step)
             width = kernel_bandwidth(torch.cat([codes, prior], dim=-2), self.bandwidth)
             divergence = mmd(codes, prior, width)
             terms["divergence"] = divergence
@@ -99,7 +100,7 @@ class InfoVAE(Autoencoder):
             divergence = stein_surrogate(codes, width)
             terms["divergence"] = stein_discrepancy(codes, width)
         else:
-            verdict = judge(forward.networks[DISCRIMINATOR], codes, _draws_like(codes, forward))
+            verdict = judge(step.networks[DISCRIMINATOR], codes, _draws_like(codes, step))
             divergence = verdict.kl
             terms |= {"divergence": divergence, "discriminator_accuracy": verdict.accuracy}
             others[DISCRIMINATOR] = verdict.loss
@@ -111,6 +112,6 @@ class InfoVAE(Autoencoder):
         return Losses({AUTOENCODER: loss, **others}, terms)
 
 
-def _draws_like(codes: Tensor, forward: Pass) -> Tensor:
+def _draws_like(codes: Tensor, step: StepContext) -> Tensor:
     """(..., B, D): draws from the prior, as many as there are codes."""
-    return forward.draws.normal("prior", *codes.shape[-2:])
+    return step.draws.normal("prior", *codes.shape[-2:])

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
 
-from unweave.methods.method import AUTOENCODER, Batch, Losses, Moment, OwnNetworks, Player, Setting
-from unweave.nn.distributions.gaussian import Gaussian
+from unweave.methods.method import AUTOENCODER, Losses, Method, Player, Setting, StepContext
 from unweave.nn.networks.ladder import Ladder
 
 
 @dataclass(frozen=True)
-class LadderVAE(OwnNetworks):
+class LadderVAE(Method):
     """Ladder VAE: layers of latents, each with a prior given the layers above.
 
     rec + beta_t sum_l KL(q(z_l | x, z_above) || p(z_l | z_above)), beta_t = beta min(1, t / warm_up).
@@ -41,6 +39,7 @@ class LadderVAE(OwnNetworks):
     layers: int = 3
 
     name: ClassVar[str] = "ladder_vae"
+    own_networks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"layers": 1}
     strength: ClassVar[str | None] = "beta"
     citation: ClassVar[str] = """@inproceedings{sonderby2016ladder,
@@ -64,32 +63,16 @@ class LadderVAE(OwnNetworks):
             ),
         )
 
-    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The negative evidence lower bound, its divergences warmed up."""
-        ladder = _ladder(networks)
-        noise = moment.draws.normal("noise", batch.images.shape[-4], sum(ladder.sizes))
-        inferred = ladder.infer(batch.images, noise)
-        rec = ladder.decoder.reconstruction(inferred.latents, batch.images, moment.likelihood)
-        each_kl = [posterior.kl().mean(-1) for posterior in inferred.posteriors]
-        kl = torch.stack(each_kl).sum(dim=0)
-        updates = torch.as_tensor(moment.step, dtype=kl.dtype, device=kl.device) + 1
+        ladder, images = step.network(AUTOENCODER, Ladder), step.batch.images
+        noise = step.draws.normal("noise", images.shape[-4], sum(ladder.sizes))
+        inferred = ladder.infer(images, noise)
+        rec = ladder.decoder.reconstruction(inferred.latents, images, step.likelihood)
+        layer_kl = [posterior.kl().mean(-1) for posterior in inferred.posteriors]
+        kl = torch.stack(layer_kl).sum(dim=0)
+        updates = torch.as_tensor(step.step, dtype=kl.dtype, device=kl.device) + 1
         beta = self.beta * (updates / self.warm_up).clamp(max=1)  # at once where warm_up is 0
         terms = {"reconstruction": rec, "kl": kl, "elbo": -(rec + kl), "weight": beta.expand_as(kl)}
-        by_layer = {f"kl_{layer}": part for layer, part in enumerate(reversed(each_kl), 1)}
+        by_layer = {f"kl_{layer}": part for layer, part in enumerate(reversed(layer_kl), 1)}
         return Losses({AUTOENCODER: rec + beta * kl}, terms | by_layer)
-
-    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
-        """q of each layer's codes given the means of the layers above, all layers side by side."""
-        ladder = _ladder(networks)
-        no_noise = torch.zeros(*images.shape[:2], sum(ladder.sizes), device=images.device)
-        return ladder.infer(images, no_noise).posterior
-
-    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
-        """Logits; the codes of a layer move the latents of all layers below with them."""
-        ladder = _ladder(networks)
-        logits: Tensor = ladder.decoder(ladder.latents(codes))
-        return logits
-
-
-def _ladder(networks: Mapping[str, nn.Module]) -> Ladder:
-    return cast(Ladder, networks[AUTOENCODER])

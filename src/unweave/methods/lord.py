@@ -8,37 +8,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from unweave.data.supervision import Chosen
 from unweave.errors import UnweaveError
-from unweave.methods.method import (
-    AUTOENCODER,
-    Adam,
-    Batch,
-    Blueprint,
-    Losses,
-    Moment,
-    OwnNetworks,
-    Player,
-    Setting,
-)
-from unweave.methods.supply import Labels
-from unweave.nn.distributions.gaussian import Gaussian, certain
+from unweave.methods.method import AUTOENCODER, Adam, Blueprint, Losses, Method, Player, Setting, StepContext
+from unweave.methods.sampling import Labels
 from unweave.nn.distributions.likelihood import likelihood_named, reconstruction_loss
 from unweave.nn.layers import as_numbers
 from unweave.nn.networks.perceptual import Perceptual, distance
 from unweave.nn.networks.tables import CodeTables
-from unweave.nn.networks.two_parts import Part, TwoPartAutoencoder, beside, part_size
+from unweave.nn.networks.two_parts import Part, TwoPartAutoencoder, part_size
 
 CODES = "codes"
 
 
 @dataclass(frozen=True)
-class LORD(OwnNetworks):
+class LORD(Method):
     """LORD: learns class and content codes of images first, then encoders for them.
 
     First d(G(e_y, c_i + noise), x_i) + content_decay |c_i|^2, then encoders that find these codes.
@@ -71,6 +60,7 @@ class LORD(OwnNetworks):
     points: int = 10_000
 
     name: ClassVar[str] = "lord"
+    own_networks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"points": 1}
     strength: ClassVar[str | None] = "content_decay"
     citation: ClassVar[str] = """@inproceedings{gabbay2020lord,
@@ -89,7 +79,7 @@ class LORD(OwnNetworks):
             )
 
     @property
-    def supply(self) -> Labels:
+    def sampling(self) -> Labels:
         """A fixed set of images whose classes are known."""
         return Labels(self.points, Chosen(self.class_factors))
 
@@ -110,27 +100,28 @@ class LORD(OwnNetworks):
         """Those of the class code."""
         return part_size(self.class_latents, latents)
 
-    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """Both stages are computed at every step; where training stands says which of them counts."""
-        model, images = _model(networks), as_numbers(cast(Tensor, batch.labelled_images))
-        of_class, of_image = networks[CODES](batch.labelled_labels, batch.labelled_index)
-        noise = moment.draws.normal("noise", *of_image.shape[-2:])
+        model, labelled = step.network(AUTOENCODER, TwoPartAutoencoder), step.labelled
+        images = as_numbers(labelled.images)
+        of_class, of_image = step.networks[CODES](labelled.labels, labelled.index)
+        noise = step.draws.normal("noise", *of_image.shape[-2:])
         noisy = of_image + _for_each(self.content_std) * noise
         made = model.decoder(torch.cat([of_class, noisy], dim=-1))
-        from_codes, size = self._distance(made, images, moment), of_image.square().sum(-1).mean(-1)
+        from_codes, size = self._distance(made, images, step), of_image.square().sum(-1).mean(-1)
         first = from_codes + self.content_decay * size
 
-        class_code, image_code = (part.mean for part in model.encode(images))
-        found = model.decoder(torch.cat([class_code, image_code], dim=-1))
-        encoded = self._distance(found, images, moment)
+        class_code, image_code = (part.mean for part in model.encode_parts(images))
+        reconstructed = model.decoder(torch.cat([class_code, image_code], dim=-1))
+        encoded = self._distance(reconstructed, images, step)
         class_error = (class_code - of_class.detach()).square().mean((-2, -1))
         image_error = (image_code - of_image.detach()).square().mean((-2, -1))
         second = encoded + self.encoder_weight * (class_error + image_error)
 
-        begun = torch.as_tensor(moment.step >= self.second_stage * moment.steps).to(first)
+        begun = torch.as_tensor(step.step >= self.second_stage * step.steps).to(first)
         players = {AUTOENCODER: (1 - begun) * first + begun * second, CODES: (1 - begun) * first}
         terms = {
-            "reconstruction": reconstruction_loss(found.detach(), images, moment.likelihood),
+            "reconstruction": reconstruction_loss(reconstructed.detach(), images, step.likelihood),
             "distance": from_codes,
             "content_size": size,
             "encoded_distance": encoded,
@@ -140,20 +131,10 @@ class LORD(OwnNetworks):
         }
         return Losses(players, terms)
 
-    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
-        """What the encoders find, class before content; both are certain."""
-        of_class, of_image = _model(networks).encode(images)
-        return beside(certain(of_class.mean), certain(of_image.mean))
-
-    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
-        """Logits of class and content."""
-        logits: Tensor = _model(networks).decoder(codes)
-        return logits
-
-    def _distance(self, logits: Tensor, images: Tensor, moment: Moment) -> Tensor:
+    def _distance(self, logits: Tensor, images: Tensor, step: StepContext) -> Tensor:
         """(P,): d. The likelihood's gradient does not fade where a sigmoid is sure, and wrong."""
-        rec = reconstruction_loss(logits, images, moment.likelihood) / math.prod(images.shape[-3:])
-        return rec + distance(likelihood_named(moment.likelihood).mean(logits), images, self.perceptual)
+        rec = reconstruction_loss(logits, images, step.likelihood) / math.prod(images.shape[-3:])
+        return rec + distance(likelihood_named(step.likelihood).mean(logits), images, self.perceptual)
 
     def _autoencoder(self, plan: Blueprint) -> TwoPartAutoencoder:
         first = self.content_dimensions(plan.latents)
@@ -164,10 +145,6 @@ class LORD(OwnNetworks):
     def _tables(self, plan: Blueprint) -> CodeTables:
         first = self.content_dimensions(plan.latents)
         return CodeTables(plan.streams, plan.label_sizes, self.points, first, plan.latents - first)
-
-
-def _model(networks: Mapping[str, nn.Module]) -> TwoPartAutoencoder:
-    return cast(TwoPartAutoencoder, networks[AUTOENCODER])
 
 
 def _for_each(setting: Setting) -> Setting:

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from unweave.data.supervision import Perfect
-from unweave.errors import UnweaveError
-from unweave.methods.method import AUTOENCODER, Autoencoder, Blueprint, Losses, Pass, Player, elbo_terms
-from unweave.methods.supply import Labels, Supply
+from unweave.methods.method import AUTOENCODER, Blueprint, Losses, Method, Player, StepContext, elbo_terms
+from unweave.methods.sampling import Labels, Sampling
 from unweave.nn.distributions.categorical import indicators
 from unweave.nn.layers import Linear, at_least_float32
 
@@ -46,7 +45,7 @@ class Classifier(nn.Module):
 
 
 @dataclass(frozen=True)
-class M1(Autoencoder):
+class M1(Method):
     """M1: a VAE, and a classifier that is trained on its codes.
 
     rec + KL for the VAE; -sum_j log p(y_j|z), z ~ q(z|x), for a classifier; [1], section 2.1.
@@ -70,19 +69,20 @@ class M1(Autoencoder):
         return (Player(CLASSIFIER, Classifier),)
 
     @property
-    def supply(self) -> Supply:
+    def sampling(self) -> Sampling:
         """Images, and a batch with labels of all factors."""
         return Labels(self.labels, Perfect())
 
-    def loss(self, forward: Pass) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objectives of the VAE and of the classifier."""
-        labelled = forward.labelled
-        if labelled is None:
-            raise UnweaveError("m1 needs a batch of labelled images; got none.")
-        noise = forward.draws.normal("labelled noise", *labelled.posterior.mean.shape[-2:])
-        said = forward.networks[CLASSIFIER](labelled.posterior.sample(noise).detach())
+        forward = step.forward
+        labelled = step.labelled_codes
+        noise = step.draws.normal("labelled noise", *labelled.posterior.mean.shape[-2:])
+        log_probabilities_by_label = step.networks[CLASSIFIER](labelled.posterior.sample(noise).detach())
         right, missed = [], []
-        for j, (size, log_probabilities) in enumerate(zip(labelled.sizes, said, strict=True)):
+        for j, (size, log_probabilities) in enumerate(
+            zip(labelled.sizes, log_probabilities_by_label, strict=True)
+        ):
             label = labelled.labels[..., j]
             missed.append(-(indicators(label, size, log_probabilities) * log_probabilities).sum(-1).mean(-1))
             right.append((log_probabilities.argmax(-1) == label).to(noise.dtype).mean(-1))

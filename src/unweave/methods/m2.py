@@ -8,18 +8,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from unweave.data.supervision import Chosen
 from unweave.errors import UnweaveError
 from unweave.methods.m1 import CITATION
-from unweave.methods.method import Batch, Blueprint, Losses, Moment, OwnNetworks, Player, Setting
-from unweave.methods.supply import Labels, Supply
-from unweave.nn.distributions.categorical import Categorical, indicators
-from unweave.nn.distributions.gaussian import Gaussian
+from unweave.methods.method import Blueprint, Losses, Method, Player, Setting, StepContext
+from unweave.methods.sampling import Labels, Sampling
+from unweave.nn.distributions.categorical import indicators
 from unweave.nn.networks.graph import graph_of
 from unweave.nn.networks.graph_network import GraphNetwork
 
@@ -29,7 +28,7 @@ MOST_CLASSES = 64  # each takes a pass through the decoder
 
 
 @dataclass(frozen=True)
-class M2(OwnNetworks):
+class M2(Method):
     """M2: semi-supervised VAE with a categorical variable per labelled factor.
 
     U(x) + L(x, y) - alpha N/n log q(y|x), for an unlabelled x and a labelled (x, y); [1], equation 9.
@@ -51,6 +50,7 @@ class M2(OwnNetworks):
     labels: int = 1000
 
     name: ClassVar[str] = "m2"
+    own_networks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"labels": 1}
     strength: ClassVar[str | None] = "alpha"
     citation: ClassVar[str] = CITATION
@@ -61,7 +61,7 @@ class M2(OwnNetworks):
         return (Player(MODEL, _model),)
 
     @property
-    def supply(self) -> Supply:
+    def sampling(self) -> Sampling:
         """Images, and a batch with labels of the chosen factors."""
         return Labels(self.labels, Chosen(self.factors))
 
@@ -69,21 +69,21 @@ class M2(OwnNetworks):
         """Those of the labelled factors; of "all", how many they are is known to the data only."""
         return 0 if self.factors == "all" else len(self.factors.split(","))
 
-    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objective of [1], negated."""
-        model = cast(GraphNetwork, networks[MODEL])
-        unlabelled = _Bounds(model, batch.images, moment, "unlabelled")
-        choices = classes(model.sizes, batch.images.device)
+        model, images = step.network(MODEL, GraphNetwork), step.batch.images
+        unlabelled = _Bounds(model, images, step, "unlabelled")
+        choices = classes(model.sizes, images.device)
         log_q = unlabelled.log_q(choices.unsqueeze(0).unsqueeze(0))  # (P, B, classes)
         rec, kl = (term.transpose(1, 2) for term in unlabelled.of_classes(choices))
         reconstruction, divergence = marginalised(log_q, rec, kl)
 
-        labels = cast(Tensor, batch.labelled_labels)
-        labelled = _Bounds(model, cast(Tensor, batch.labelled_images), moment, "labelled")
+        labels = step.labelled.labels
+        labelled = _Bounds(model, step.labelled.images, step, "labelled")
         labelled_rec, labelled_kl = labelled.of_labels(labels)
         bound = labelled_rec + labelled_kl + math.log(len(choices))
         classification = -labelled.log_q(labels.unsqueeze(-2)).squeeze(-1)
-        alpha = self.alpha * (moment.data_size / self.labels)
+        alpha = self.alpha * (step.data_size / self.labels)
         unlabelled_loss = (reconstruction + divergence).mean(-1)
         objective = unlabelled_loss + bound.mean(-1) + alpha * classification.mean(-1)
         terms = {
@@ -95,23 +95,15 @@ class M2(OwnNetworks):
         }
         return Losses({MODEL: objective}, {name: term.mean(-1) for name, term in terms.items()})
 
-    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
-        """Labels first, then z."""
-        return cast(GraphNetwork, networks[MODEL]).encode(images)
-
-    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
-        """Logits."""
-        return cast(GraphNetwork, networks[MODEL]).decode(codes)
-
 
 class _Bounds:
     """-log p(x|y,z) and KL(q(z|x,y) || p(z)) of some images, for any y."""
 
-    def __init__(self, model: GraphNetwork, images: Tensor, moment: Moment, purpose: str) -> None:
-        self.model, self.images, self.moment, self.purpose = model, images, moment, purpose
+    def __init__(self, model: GraphNetwork, images: Tensor, step: StepContext, purpose: str) -> None:
+        self.model, self.images, self.step, self.purpose = model, images, step, purpose
         self.features = model.image_features(images)
         *labels, self.z = model.graph.inference
-        self.q = [cast(Categorical, model.infer(node, self.features, {})) for node in labels]
+        self.q = [model.infer_label(node, self.features, {}) for node in labels]
 
     def log_q(self, labels: Tensor) -> Tensor:
         """log q(y|x) of labels (P or 1, B or 1, n, k), (P, B, n)."""
@@ -141,9 +133,9 @@ class _Bounds:
             f"y{j + 1}": indicators(flat[..., j], size, q.log_probabilities)
             for j, (size, q) in enumerate(zip(self.model.sizes, self.q, strict=True))
         }
-        q = cast(Gaussian, self.model.infer(self.z, features, values))
-        values["z"] = q.sample(self.moment.draws.normal(f"{self.purpose} z", *q.mean.shape[1:]))
-        rec = -self.model.log_likelihood(values, self.images, self.moment.likelihood)
+        q = self.model.infer_latent(self.z, features, values)
+        values["z"] = q.sample(self.step.draws.normal(f"{self.purpose} z", *q.mean.shape[1:]))
+        rec = -self.model.log_likelihood(values, self.images, self.step.likelihood)
         return rec, q.kl().unflatten(1, (count, -1))
 
 

@@ -9,21 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
-import torch
-from torch import Tensor, nn
-
-from unweave.methods.method import AUTOENCODER, Batch, Losses, Moment, OwnNetworks, Player, Setting
-from unweave.nn.distributions.gaussian import Gaussian
+from unweave.methods.method import AUTOENCODER, Losses, Method, Player, Setting, StepContext
 from unweave.nn.networks.quantised import QuantisedAutoencoder
-
-# A code is certain. This spread, a hundredth, is below the distance of two values, and densities exist.
-LOG_VAR = 2 * math.log(0.01)
 
 
 @dataclass(frozen=True)
-class QLAE(OwnNetworks):
+class QLAE(Method):
     """QLAE: quantised latents, one codebook per dimension, and weight decay.
 
     rec / N + lambda_quantize Q + lambda_commit C + weight_penalty W / 2; [1].
@@ -49,6 +42,7 @@ class QLAE(OwnNetworks):
     values_per_latent: int = 10
 
     name: ClassVar[str] = "qlae"
+    own_networks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"values_per_latent": 2}
     strength: ClassVar[str | None] = "weight_penalty"
     citation: ClassVar[str] = """@inproceedings{hsu2023disentanglement,
@@ -81,39 +75,21 @@ class QLAE(OwnNetworks):
         """The penalty's gradient is lost in the rounding of bfloat16."""
         return True
 
-    def losses(self, batch: Batch, networks: Mapping[str, nn.Module], moment: Moment) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objective of [1]."""
-        parts = _parts(networks)
-        z = parts.encoder(batch.images).mean
+        parts, images = step.network(AUTOENCODER, QuantisedAutoencoder), step.batch.images
+        z = parts.encoder(images).mean
         values = parts.codebook(z)
         straight_through = values.detach() + (z - z.detach())
-        rec = parts.decoder.reconstruction(straight_through, batch.images, moment.likelihood)
+        rec = parts.decoder.reconstruction(straight_through, images, step.likelihood)
         quantisation = (z.detach() - values).square().mean((-2, -1))
         commitment = (z - values.detach()).square().mean((-2, -1))
         squared_weights = parts.squared_weights()
         loss = (
-            rec / math.prod(batch.images.shape[-3:])
+            rec / math.prod(images.shape[-3:])
             + self.lambda_quantize * quantisation
             + self.lambda_commit * commitment
             + 0.5 * self.weight_penalty * squared_weights
         )
         terms = {"reconstruction": rec, "quantisation": quantisation, "squared_weights": squared_weights}
         return Losses({AUTOENCODER: loss}, terms)
-
-    def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
-        """The values, shifted and scaled alike in all dimensions so that the codebook goes from -2 to 2."""
-        parts = _parts(networks)
-        middle, unit = parts.codebook.span()
-        codes = (parts.codebook(parts.encoder(images).mean) - middle) / unit
-        return Gaussian(codes, torch.full_like(codes, LOG_VAR))
-
-    def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
-        """Logits of the nearest values: the decoder knows no others."""
-        parts = _parts(networks)
-        middle, unit = parts.codebook.span()
-        logits: Tensor = parts.decoder(parts.codebook(middle + unit * codes))
-        return logits
-
-
-def _parts(networks: Mapping[str, nn.Module]) -> QuantisedAutoencoder:
-    return cast(QuantisedAutoencoder, networks[AUTOENCODER])

@@ -6,9 +6,10 @@ labels, ICLR 2020.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, cast
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -21,8 +22,17 @@ from unweave.methods.beta_tcvae import BetaTCVAE
 from unweave.methods.beta_vae import BetaVAE
 from unweave.methods.dip_vae import DIPVAE1, DIPVAE2
 from unweave.methods.factor_vae import FactorVAE
-from unweave.methods.method import AUTOENCODER, Autoencoder, Labelled, Losses, Pass, Player, Setting
-from unweave.methods.supply import Labels, Supply
+from unweave.methods.method import (
+    AUTOENCODER,
+    LabelledCodes,
+    Losses,
+    Method,
+    Player,
+    Setting,
+    StepContext,
+)
+from unweave.methods.sampling import Labels, Sampling
+from unweave.nn.distributions.gaussian import Estimator
 from unweave.nn.networks.label_maps import Places, Scale
 
 LABEL_MAP = "label_map"
@@ -43,8 +53,8 @@ LABELLERS: dict[str, Labeller] = {
 }
 
 
-@dataclass(frozen=True)
-class SemiSupervised(Autoencoder):
+@dataclass(frozen=True, kw_only=True)
+class SemiSupervised(Method):
     """What six methods have in common: base loss + gamma_sup(t) R of labelled codes; [1], section 4.
 
     Dimension j of the mean code m is for label y_j, a whole number below n_j. Sums are over the labelled
@@ -76,15 +86,26 @@ class SemiSupervised(Autoencoder):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _ = self.unsupervised  # the checks of the base apply
         if not isinstance(self.annealing_steps, Tensor) and self.annealing_steps == 0:
             raise UnweaveError(
                 f'annealing_steps of {self.name} must be > 0; got 0. For gamma_sup at once take "fixed".'
             )
 
     @property
+    @abstractmethod
+    def unsupervised(self) -> Method:
+        """The base method with the same settings."""
+
+    @property
+    def second_batch_needed(self) -> bool:
+        """Whether the base needs one."""
+        return self.unsupervised.second_batch_needed
+
+    @property
     def players(self) -> tuple[Player, ...]:
-        """Those of the base, and what a supervised loss has to learn."""
-        others = super().players
+        """Those of the base, and the parameters of the supervised loss."""
+        others = self.unsupervised.players
         if self.supervised_loss == "l2":
             return *others, Player(LABEL_MAP, lambda plan: Scale(plan.streams))
         if self.supervised_loss == "embed":
@@ -92,26 +113,24 @@ class SemiSupervised(Autoencoder):
         return others
 
     @property
-    def supply(self) -> Supply:
+    def sampling(self) -> Sampling:
         """Images, and a batch of labelled ones at each step."""
         return Labels(self.labels, LABELLERS[self.labeller])
 
-    def loss(self, forward: Pass) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The base's objective and the supervised term."""
-        base = super().loss(forward)  # type: ignore[safe-super]  # the base comes next among the parents
-        supervised, weight = self._supervised(forward), self._weight(forward)
+        base = self.unsupervised.losses(step)
+        supervised, weight = self._supervised(step), self._weight(step)
         players = {**base.players, AUTOENCODER: base.players[AUTOENCODER] + weight * supervised}
-        if LABEL_MAP in forward.networks:
+        if LABEL_MAP in step.networks:
             players[LABEL_MAP] = weight * supervised
         return Losses(
             players,
             {**base.terms, "supervised_loss": supervised, "supervised_weight": weight.expand_as(supervised)},
         )
 
-    def _supervised(self, forward: Pass) -> Tensor:
-        labelled = forward.labelled
-        if labelled is None:
-            raise UnweaveError(f"{self.name} needs a batch of labelled images; got none.")
+    def _supervised(self, step: StepContext) -> Tensor:
+        labelled = step.labelled_codes
         if labelled.posterior.mean.shape[-1] < len(labelled.sizes):
             raise UnweaveError(
                 f"{self.name} needs a latent for each of the {len(labelled.sizes)} labels; got "
@@ -121,15 +140,15 @@ class SemiSupervised(Autoencoder):
             case "xent":
                 return cross_entropy(labelled)
             case "l2":
-                return squared_error(labelled, cast(Scale, forward.networks[LABEL_MAP]))
+                return squared_error(labelled, step.network(LABEL_MAP, Scale))
             case "embed":
-                return embedding_loss(labelled, cast(Places, forward.networks[LABEL_MAP]))
+                return embedding_loss(labelled, step.network(LABEL_MAP, Places))
         return cross_covariance(labelled)
 
-    def _weight(self, forward: Pass) -> Tensor:
+    def _weight(self, context: StepContext) -> Tensor:
         """gamma_sup(t)."""
-        kl = forward.kl
-        step = torch.as_tensor(forward.step, dtype=kl.dtype, device=kl.device)
+        kl = context.forward.kl
+        step = torch.as_tensor(context.step, dtype=kl.dtype, device=kl.device)
         match self.annealing:
             case "anneal":
                 return self.gamma_sup * (step / self.annealing_steps).clamp(max=1)
@@ -139,80 +158,136 @@ class SemiSupervised(Autoencoder):
 
 
 @dataclass(frozen=True)
-class S2BetaVAE(SemiSupervised, BetaVAE):
+class S2BetaVAE(SemiSupervised):
     """beta-VAE with a supervised loss on a few labelled images.
 
     See `SemiSupervised`.
     """
 
+    beta: Setting = BetaVAE.beta
+
     name: ClassVar[str] = "s2_beta_vae"
+    strength: ClassVar[str | None] = BetaVAE.strength
+
+    @property
+    def unsupervised(self) -> BetaVAE:
+        """BetaVAE with the same settings."""
+        return BetaVAE(self.beta)
 
 
 @dataclass(frozen=True)
-class S2AnnealedVAE(SemiSupervised, AnnealedVAE):
+class S2AnnealedVAE(SemiSupervised):
     """AnnealedVAE with a supervised loss on a few labelled images.
 
     See `SemiSupervised`. [1] does not have it.
     """
 
+    gamma: Setting = AnnealedVAE.gamma
+    c_max: Setting = AnnealedVAE.c_max
+    iteration_threshold: Setting = AnnealedVAE.iteration_threshold
+
     name: ClassVar[str] = "s2_annealed_vae"
+    strength: ClassVar[str | None] = AnnealedVAE.strength
+
+    @property
+    def unsupervised(self) -> AnnealedVAE:
+        """AnnealedVAE with the same settings."""
+        return AnnealedVAE(self.gamma, self.c_max, self.iteration_threshold)
 
 
 @dataclass(frozen=True)
-class S2FactorVAE(SemiSupervised, FactorVAE):
+class S2FactorVAE(SemiSupervised):
     """FactorVAE with a supervised loss on a few labelled images.
 
     See `SemiSupervised`.
     """
 
+    gamma: Setting = FactorVAE.gamma
+    second_batch: bool = FactorVAE.second_batch
+
     name: ClassVar[str] = "s2_factor_vae"
+    strength: ClassVar[str | None] = FactorVAE.strength
+
+    @property
+    def unsupervised(self) -> FactorVAE:
+        """FactorVAE with the same settings."""
+        return FactorVAE(self.gamma, self.second_batch)
 
 
 @dataclass(frozen=True)
-class S2BetaTCVAE(SemiSupervised, BetaTCVAE):
+class S2BetaTCVAE(SemiSupervised):
     """beta-TCVAE with a supervised loss on a few labelled images.
 
     See `SemiSupervised`.
     """
 
+    alpha: Setting = BetaTCVAE.alpha
+    beta: Setting = BetaTCVAE.beta
+    gamma: Setting = BetaTCVAE.gamma
+    estimator: Estimator = BetaTCVAE.estimator
+
     name: ClassVar[str] = "s2_beta_tcvae"
+    strength: ClassVar[str | None] = BetaTCVAE.strength
+
+    @property
+    def unsupervised(self) -> BetaTCVAE:
+        """BetaTCVAE with the same settings."""
+        return BetaTCVAE(self.alpha, self.beta, self.gamma, self.estimator)
 
 
 @dataclass(frozen=True)
-class S2DIPVAE1(SemiSupervised, DIPVAE1):
+class S2DIPVAE1(SemiSupervised):
     """DIP-VAE-I with a supervised loss on a few labelled images.
 
     See `SemiSupervised`.
     """
 
+    lambda_od: Setting = DIPVAE1.lambda_od
+    lambda_d_factor: Setting = DIPVAE1.lambda_d_factor
+
     name: ClassVar[str] = "s2_dip_vae_i"
+    strength: ClassVar[str | None] = DIPVAE1.strength
+
+    @property
+    def unsupervised(self) -> DIPVAE1:
+        """DIP-VAE-I with the same settings."""
+        return DIPVAE1(self.lambda_od, self.lambda_d_factor)
 
 
 @dataclass(frozen=True)
-class S2DIPVAE2(SemiSupervised, DIPVAE2):
+class S2DIPVAE2(SemiSupervised):
     """DIP-VAE-II with a supervised loss on a few labelled images.
 
     See `SemiSupervised`.
     """
 
+    lambda_od: Setting = DIPVAE2.lambda_od
+    lambda_d_factor: Setting = DIPVAE2.lambda_d_factor
+
     name: ClassVar[str] = "s2_dip_vae_ii"
+    strength: ClassVar[str | None] = DIPVAE2.strength
+
+    @property
+    def unsupervised(self) -> DIPVAE2:
+        """DIP-VAE-II with the same settings."""
+        return DIPVAE2(self.lambda_od, self.lambda_d_factor)
 
 
-def cross_entropy(labelled: Labelled) -> Tensor:
+def cross_entropy(labelled: LabelledCodes) -> Tensor:
     """(...): the loss "xent"."""
     codes, labels = _codes_and_labels(labelled)
     shares = torch.stack([labels[..., j] / size for j, size in enumerate(labelled.sizes)], dim=-1)
     return binary_cross_entropy_with_logits(codes, shares, reduction="none").sum((-2, -1))
 
 
-def squared_error(labelled: Labelled, scale: Scale) -> Tensor:
+def squared_error(labelled: LabelledCodes, scale: Scale) -> Tensor:
     """(...): the loss "l2"."""
     codes, labels = _codes_and_labels(labelled)
     scaled: Tensor = scale(codes)
     return (scaled - labels).square().sum((-2, -1))
 
 
-def embedding_loss(labelled: Labelled, places: Places) -> Tensor:
+def embedding_loss(labelled: LabelledCodes, places: Places) -> Tensor:
     """(...): the loss "embed"."""
     codes, _ = _codes_and_labels(labelled)
     losses = [
@@ -222,7 +297,7 @@ def embedding_loss(labelled: Labelled, places: Places) -> Tensor:
     return torch.stack(losses).sum(0)
 
 
-def cross_covariance(labelled: Labelled) -> Tensor:
+def cross_covariance(labelled: LabelledCodes) -> Tensor:
     """(...): the loss "cov"."""
     codes, labels = labelled.posterior.mean, labelled.labels.to(labelled.posterior.mean.dtype)
     centred, known = (x - x.mean(-2, keepdim=True) for x in (codes, labels))
@@ -231,7 +306,7 @@ def cross_covariance(labelled: Labelled) -> Tensor:
     return covariance.square().sum((-2, -1)) - own
 
 
-def _codes_and_labels(labelled: Labelled) -> tuple[Tensor, Tensor]:
+def _codes_and_labels(labelled: LabelledCodes) -> tuple[Tensor, Tensor]:
     """(..., B, k): the dimensions that are for labels, and the labels as numbers."""
     codes = labelled.posterior.mean[..., : len(labelled.sizes)]
     return codes, labelled.labels.to(codes.dtype)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, elbo_terms
+from unweave.methods.method import AUTOENCODER, Losses, Method, StepContext, elbo_terms
 
 
 @dataclass(frozen=True)
-class VAE(Autoencoder):
+class VAE(Method):
     """The variational autoencoder, the baseline of all other VAE methods.
 
     rec + KL: the negative evidence lower bound; [1], equation 3.
@@ -28,6 +28,7 @@ class VAE(Autoencoder):
   year = {2014}
 }"""
 
-    def loss(self, forward: Pass) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The negative evidence lower bound."""
+        forward = step.forward
         return Losses({AUTOENCODER: forward.reconstruction + forward.kl}, elbo_terms(forward))

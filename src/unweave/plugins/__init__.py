@@ -1,4 +1,4 @@
-"""Parts from outside the package: methods, metrics, data sets, architectures and likelihoods of one's own.
+"""Parts from outside the package: methods, metrics, data sets, architectures and likelihoods of a user.
 
 `loading` finds them by `file.py:Name`, `package.module:Name` or entry point; `contract` checks them.
 """

@@ -151,8 +151,8 @@ def _imported(name: str, reference: str, kind: str) -> ModuleType:
         return importlib.import_module(name)
     except Exception as error:
         raise UnweaveError(
-            f"cannot import the {WORDS[kind]} {reference}: {_in_words(error)}. Install the package, or name "
-            "the file: path/to/file.py:Name."
+            f"cannot import the {WORDS[kind]} {reference}: {_error_text(error)}. Install the package, or "
+            "name the file: path/to/file.py:Name."
         ) from error
 
 
@@ -188,12 +188,12 @@ def _executed(path: Path, digest: str, kind: str) -> ModuleType:
     except Exception as error:
         del sys.modules[name]
         raise UnweaveError(
-            f"cannot load the {WORDS[kind]} in {path}: {_in_words(error)}. Fix the file."
+            f"cannot load the {WORDS[kind]} in {path}: {_error_text(error)}. Fix the file."
         ) from error
     return module
 
 
-def _in_words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".rstrip(".: ")
 
 
@@ -310,7 +310,7 @@ def place_of(kind: Kind, name: str) -> str | None:
 def installed_parts(
     kind: Kind, built_in: Collection[str], load: Callable[[str], Any], problem: Callable[[str], None]
 ) -> Iterator[Any]:
-    """All parts of installed plug-ins, for a list. What is wrong with one is told, and it is left out."""
+    """All parts of installed plug-ins, for a list. `problem` gets a sentence on each that is left out."""
     for name in installed_names(kind):
         try:
             refuse_built_in(kind, name, built_in, f"the installed plug-in {name}")

@@ -9,7 +9,6 @@ child("labelled points").
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -23,29 +22,28 @@ from unweave.data.supervision import Labelled as LabelledPoints
 from unweave.data.supervision import labelled
 from unweave.data.variants import Origin, origin
 from unweave.errors import UnweaveError
-from unweave.methods.method import Batch
-from unweave.methods.supply import Groups, Images, Labels, Supply
+from unweave.methods.sampling import Groups, Images, Labels, Sampling
+from unweave.methods.step import Batch, LabelledBatch
 from unweave.nn.draws import PopulationDraws, path_of
 from unweave.nn.image_table import ImageTable, Paint
 from unweave.nn.images import draw_images, look_up_images
+from unweave.progress import Progress
 from unweave.streams import Stream
-from unweave.training.factors import FactorDraw, device_factors, host_factors, told
+from unweave.training.factors import FactorDraw, device_factors, host_factors, label_columns
 
 Data = GroundTruth | Collection
-# Told (images done, images in all) while a table is made.
-Progress = Callable[[int, int], None]
 
 
 class Batches(Protocol):
     """A source of images for all runs of a population."""
 
-    def on_device(self, supply: Supply) -> bool:
+    def on_device(self, sampling: Sampling) -> bool:
         """Whether such a batch needs nothing from the host, so that it can be part of a CUDA graph."""
 
-    def label_sizes(self, supply: Supply) -> tuple[int, ...]:
+    def label_sizes(self, sampling: Sampling) -> tuple[int, ...]:
         """How many values each label has; none where a batch has no labels."""
 
-    def draw(self, draws: PopulationDraws, step: int, purpose: str, size: int, supply: Supply) -> Batch:
+    def draw(self, draws: PopulationDraws, step: int, purpose: str, size: int, sampling: Sampling) -> Batch:
         """`size` images, pairs, groups or sequences for that step.
 
         Images are (P, size x images that belong together, c, h, w) bytes, channels-last in memory.
@@ -62,7 +60,7 @@ class ResidentBatches:
     def __init__(self, ground_truth: GroundTruth, device: torch.device, progress: Progress | None) -> None:
         self.truth, self.device = ground_truth, device
         self.host = HostBatches(ground_truth, device)
-        self._factors: dict[Supply, FactorDraw] = {}
+        self._factors: dict[Sampling, FactorDraw] = {}
         self._labelled: dict[tuple[tuple[Stream, ...], Labels], tuple[Tensor, Tensor]] = {}
         made = origin(ground_truth)
         sizes, strides = _numbering(made)
@@ -76,13 +74,13 @@ class ResidentBatches:
             picture=_picture(made.paint, device),
         )
 
-    def on_device(self, supply: Supply) -> bool:  # noqa: ARG002
+    def on_device(self, sampling: Sampling) -> bool:  # noqa: ARG002
         """Every batch is."""
         return True
 
-    def label_sizes(self, supply: Supply) -> tuple[int, ...]:
+    def label_sizes(self, sampling: Sampling) -> tuple[int, ...]:
         """How many values each label has."""
-        return self.host.label_sizes(supply)
+        return self.host.label_sizes(sampling)
 
     def draw(
         self,
@@ -90,38 +88,40 @@ class ResidentBatches:
         step: int,  # noqa: ARG002
         purpose: str,
         size: int,
-        supply: Supply,
+        sampling: Sampling,
     ) -> Batch:
         """The draws know the step themselves: nothing depends on the host."""
-        if isinstance(supply, Images | Labels):
+        if isinstance(sampling, Images | Labels):
             batch = Batch(draw_images(self.table, draws, purpose, size))
-            return batch if isinstance(supply, Images) else self._with_labelled(batch, draws, purpose, supply)
-        if supply not in self._factors:
-            self._factors[supply] = device_factors(self.truth, supply, self.device)
-        factors = self._factors[supply](draws, path_of(purpose), size)
+            if isinstance(sampling, Images):
+                return batch
+            return self._with_labelled(batch, draws, purpose, sampling)
+        if sampling not in self._factors:
+            self._factors[sampling] = device_factors(self.truth, sampling, self.device)
+        factors = self._factors[sampling](draws, path_of(purpose), size)
         images = look_up_images(self.table, draws, purpose, self._rows(factors))
-        columns = [factors[..., column] for column in told(self.truth, supply)]
+        columns = [factors[..., column] for column in label_columns(self.truth, sampling)]
         return Batch(images, torch.stack(columns, dim=-1) if columns else None)
 
-    def _with_labelled(self, batch: Batch, draws: PopulationDraws, purpose: str, supply: Labels) -> Batch:
-        rows, labels = self._points(draws.streams, supply)
+    def _with_labelled(self, batch: Batch, draws: PopulationDraws, purpose: str, sampling: Labels) -> Batch:
+        rows, labels = self._points(draws.streams, sampling)
         purpose = f"{purpose}/labelled"
-        index = draws.integers(purpose, batch.images.shape[1], [supply.points])
-        return replace(
-            batch,
-            labelled_images=look_up_images(self.table, draws, purpose, rows.gather(1, index[..., 0])),
-            labelled_labels=labels.gather(1, index.expand(-1, -1, labels.shape[2])),
-            labelled_index=index[..., 0],
+        index = draws.integers(purpose, batch.images.shape[1], [sampling.points])
+        labelled_batch = LabelledBatch(
+            images=look_up_images(self.table, draws, purpose, rows.gather(1, index[..., 0])),
+            labels=labels.gather(1, index.expand(-1, -1, labels.shape[2])),
+            index=index[..., 0],
         )
+        return replace(batch, labelled=labelled_batch)
 
-    def _points(self, runs: tuple[Stream, ...], supply: Labels) -> tuple[Tensor, Tensor]:
+    def _points(self, runs: tuple[Stream, ...], sampling: Labels) -> tuple[Tensor, Tensor]:
         """The labelled points of each run: their rows in the table (P, n), and their labels (P, n, k)."""
-        key = runs, supply
+        key = runs, sampling
         if key not in self._labelled:
-            points = [self.host.points(run, supply) for run in runs]
+            points = [self.host.points(run, sampling) for run in runs]
             factors, labels = (
                 torch.from_numpy(np.stack(arrays)).to(self.device)
-                for arrays in ([each.factors for each in points], [each.labels for each in points])
+                for arrays in ([run.factors for run in points], [run.labels for run in points])
             )
             self._labelled[key] = self._rows(factors), labels
         return self._labelled[key]
@@ -139,40 +139,46 @@ class HostBatches:
         self.device = device
         self._labelled: dict[tuple[int, Labels], LabelledPoints] = {}
 
-    def on_device(self, supply: Supply) -> bool:  # noqa: ARG002
+    def on_device(self, sampling: Sampling) -> bool:  # noqa: ARG002
         """No batch is."""
         return False
 
-    def label_sizes(self, supply: Supply) -> tuple[int, ...]:
+    def label_sizes(self, sampling: Sampling) -> tuple[int, ...]:
         """How many values each label has."""
-        if isinstance(supply, Labels):
-            return labelled(self._truth(supply), 1, 0, supply.labeller).sizes
-        if isinstance(supply, Images):
+        if isinstance(sampling, Labels):
+            return labelled(self._truth(sampling), 1, 0, sampling.labeller).sizes
+        if isinstance(sampling, Images):
             return ()
         if isinstance(self.data, Collection):
-            _rows(self.data, 0, Stream.of(0), supply)  # says what is wrong with the supply
+            _rows(self.data, 0, Stream.of(0), sampling)  # raises if it cannot be sampled so
             return ()
-        truth = self._truth(supply)
-        return tuple(truth.sizes[column] for column in told(truth, supply))
+        truth = self._truth(sampling)
+        return tuple(truth.sizes[column] for column in label_columns(truth, sampling))
 
-    def draw(self, draws: PopulationDraws, step: int, purpose: str, size: int, supply: Supply) -> Batch:
-        """Draws for one run after the other: a run's batch does not depend on its company."""
+    def draw(self, draws: PopulationDraws, step: int, purpose: str, size: int, sampling: Sampling) -> Batch:
+        """Draws for one run after another: a run's batch does not depend on the other runs."""
         path = purpose.split("/")
-        runs = [self._draw(run, run.child(*path).at(step), size, supply) for run in draws.streams]
-        return Batch(**{name: self._sent([run[name] for run in runs]) for name in runs[0]})
+        runs = [self._draw(run, run.child(*path).at(step), size, sampling) for run in draws.streams]
+        tensors = {name: self._sent([run[name] for run in runs]) for name in runs[0]}
+        labelled_batch = None
+        if "labelled_images" in tensors:
+            labelled_batch = LabelledBatch(
+                tensors["labelled_images"], tensors["labelled_labels"], tensors["labelled_index"]
+            )
+        return Batch(tensors["images"], tensors.get("labels"), labelled_batch)
 
-    def _draw(self, run: Stream, stream: Stream, size: int, supply: Supply) -> dict[str, NDArray[Any]]:
-        """The batch of one run, by the names of Batch."""
+    def _draw(self, run: Stream, stream: Stream, size: int, sampling: Sampling) -> dict[str, NDArray[Any]]:
+        """The batch of one run, by names of its arrays."""
         if isinstance(self.data, Collection):
-            return {"images": self.data.images_at(_rows(self.data, size, stream, supply))}
-        truth = self._truth(supply)
-        factors = host_factors(truth, size, stream, supply)
+            return {"images": self.data.images_at(_rows(self.data, size, stream, sampling))}
+        truth = self._truth(sampling)
+        factors = host_factors(truth, size, stream, sampling)
         batch: dict[str, NDArray[Any]] = {"images": truth.observe(factors, stream)}
-        if columns := told(truth, supply):
+        if columns := label_columns(truth, sampling):
             batch["labels"] = factors[:, columns]
-        if isinstance(supply, Labels):
-            points = self.points(run, supply)
-            index = stream.child("labelled").integers(size, [supply.points])[:, 0]
+        if isinstance(sampling, Labels):
+            points = self.points(run, sampling)
+            index = stream.child("labelled").integers(size, [sampling.points])[:, 0]
             images = truth.observe(points.factors[index], stream.child("labelled"))
             batch |= {
                 "labelled_images": images,
@@ -181,19 +187,19 @@ class HostBatches:
             }
         return batch
 
-    def points(self, run: Stream, supply: Labels) -> LabelledPoints:
+    def points(self, run: Stream, sampling: Labels) -> LabelledPoints:
         """The labelled points of a run."""
-        key = run.key, supply
+        key = run.key, sampling
         if key not in self._labelled:
             points = labelled(
-                self._truth(supply), supply.points, run.child("labelled points"), supply.labeller
+                self._truth(sampling), sampling.points, run.child("labelled points"), sampling.labeller
             )
             self._labelled[key] = points
         return self._labelled[key]
 
-    def _truth(self, supply: Supply) -> GroundTruth:
+    def _truth(self, sampling: Sampling) -> GroundTruth:
         if isinstance(self.data, Collection):
-            raise _cannot_draw(self.data, supply)
+            raise _cannot_draw(self.data, sampling)
         return self.data
 
     def _sent(self, runs: list[NDArray[Any]]) -> Tensor:
@@ -204,23 +210,23 @@ class HostBatches:
         return torch.from_numpy(pixels).to(self.device).permute(0, 1, 4, 2, 3)
 
 
-def _rows(collection: Collection, size: int, stream: Stream, supply: Supply) -> NDArray[np.int64]:
+def _rows(collection: Collection, size: int, stream: Stream, sampling: Sampling) -> NDArray[np.int64]:
     """The rows of a batch from a collection: independent ones, or groups that share some factors."""
-    if isinstance(supply, Images):
+    if isinstance(sampling, Images):
         return collection.sample_index(size, stream)
-    if not isinstance(supply, Groups) or supply.labels or supply.chosen != "first":
-        raise _cannot_draw(collection, supply)
-    shared = supply.shared
+    if not isinstance(sampling, Groups) or sampling.labels or sampling.chosen != "first":
+        raise _cannot_draw(collection, sampling)
+    shared = sampling.shared
     if isinstance(shared, int):
         shared = tuple(factor.name for factor in collection.factors[:shared])
-    return collection.sample_groups(size, supply.together, stream, shared).ravel()
+    return collection.sample_groups(size, sampling.together, stream, shared).ravel()
 
 
-def _cannot_draw(collection: Collection, supply: Supply) -> UnweaveError:
-    labelled = " with labels" if getattr(supply, "labels", False) else ""
+def _cannot_draw(collection: Collection, sampling: Sampling) -> UnweaveError:
+    labelled = " with labels" if getattr(sampling, "labels", False) else ""
     return UnweaveError(
         f"{collection.name} is a collection of images without a grid of factors, from which no "
-        f"{type(supply).__name__.lower()}{labelled} can be drawn. Use a ground truth, or another method."
+        f"{type(sampling).__name__.lower()}{labelled} can be drawn. Use a ground truth, or another method."
     )
 
 

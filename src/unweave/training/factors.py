@@ -20,7 +20,7 @@ from unweave.data.supervision import groups, pairs, sequences
 from unweave.data.supervision.choices import varying
 from unweave.data.supervision.trajectories import speed_limits
 from unweave.errors import UnweaveError
-from unweave.methods.supply import Groups, Pairs, Sequences, Supply
+from unweave.methods.sampling import Groups, Pairs, Sampling, Sequences
 from unweave.nn.draws import PopulationDraws
 from unweave.streams import Stream
 
@@ -31,39 +31,39 @@ FactorDraw: TypeAlias = Callable[[PopulationDraws, Path, int], Tensor]
 Choice: TypeAlias = Callable[[PopulationDraws, Path, int], Tensor]
 
 
-def host_factors(truth: GroundTruth, size: int, stream: Stream, supply: Supply) -> Factors:
+def host_factors(truth: GroundTruth, size: int, stream: Stream, sampling: Sampling) -> Factors:
     """(images, k), those that belong together side by side."""
-    match supply:
+    match sampling:
         case Pairs():
-            drawn = pairs(truth, size, stream, supply.changed)
+            drawn = pairs(truth, size, stream, sampling.changed)
             factors = np.stack([drawn.first, drawn.second], axis=1)
         case Groups():
-            factors = groups(truth, size, supply.together, _shared(truth, supply), stream).factors
+            factors = groups(truth, size, sampling.together, _shared(truth, sampling), stream).factors
         case Sequences():
-            content = _content(truth, supply)
-            factors = sequences(truth, size, supply.together, content, stream, supply.step)
+            content = _content(truth, sampling)
+            factors = sequences(truth, size, sampling.together, content, stream, sampling.step)
         case _:
             factors = truth.sample_factors(size, stream)
     return factors.reshape(-1, len(truth.factors))
 
 
-def device_factors(truth: GroundTruth, supply: Supply, device: torch.device) -> FactorDraw:
+def device_factors(truth: GroundTruth, sampling: Sampling, device: torch.device) -> FactorDraw:
     """A function that draws what `host_factors` draws, for all runs of a population."""
-    host_factors(truth, 0, Stream.of(0), supply)  # says what is wrong with the supply
-    match supply:
+    host_factors(truth, 0, Stream.of(0), sampling)  # raises if it cannot be sampled so
+    match sampling:
         case Pairs():
-            return _pairs(truth, supply, device)
+            return _pairs(truth, sampling, device)
         case Groups():
-            return _groups(truth, supply, device)
+            return _groups(truth, sampling, device)
         case Sequences():
-            return _sequences(truth, supply, device)
+            return _sequences(truth, sampling, device)
     return lambda draws, path, size: draws.integers((*path, "factors"), size, truth.sizes)
 
 
-def _pairs(truth: GroundTruth, supply: Pairs, device: torch.device) -> FactorDraw:
+def _pairs(truth: GroundTruth, sampling: Pairs, device: torch.device) -> FactorDraw:
     sizes = torch.tensor(truth.sizes, device=device)
     others = [size - 1 for size in truth.sizes]
-    choose = _changed(truth, supply, device)
+    choose = _changed(truth, sampling, device)
 
     def draw(draws: PopulationDraws, path: Path, size: int) -> Tensor:
         path = (*path, "pairs", "round", 0)
@@ -75,15 +75,15 @@ def _pairs(truth: GroundTruth, supply: Pairs, device: torch.device) -> FactorDra
     return draw
 
 
-def _changed(truth: GroundTruth, supply: Pairs, device: torch.device) -> Choice:
+def _changed(truth: GroundTruth, sampling: Pairs, device: torch.device) -> Choice:
     subsets = _Subsets(varying(truth).tolist(), device)
     most = max(subsets.count - 1, 1)
 
     def choose(draws: PopulationDraws, path: Path, size: int) -> Tensor:
-        if isinstance(supply.changed, int):
-            return subsets(draws, path, size, supply.changed)
+        if isinstance(sampling.changed, int):
+            return subsets(draws, path, size, sampling.changed)
         number = 1 + draws.integers((*path, "number"), size, [most])
-        if supply.changed == "published":
+        if sampling.changed == "published":
             one = draws.integers((*path, "one"), size, [2]) == 1
             number = number.masked_fill(one, 1)
         return subsets(draws, path, size, number)
@@ -91,8 +91,8 @@ def _changed(truth: GroundTruth, supply: Pairs, device: torch.device) -> Choice:
     return choose
 
 
-def _groups(truth: GroundTruth, supply: Groups, device: torch.device) -> FactorDraw:
-    choose = _held(truth, _shared(truth, supply), device)
+def _groups(truth: GroundTruth, sampling: Groups, device: torch.device) -> FactorDraw:
+    choose = _held(truth, _shared(truth, sampling), device)
 
     def draw(draws: PopulationDraws, path: Path, size: int) -> Tensor:
         path = (*path, "groups")
@@ -100,7 +100,7 @@ def _groups(truth: GroundTruth, supply: Groups, device: torch.device) -> FactorD
         first = draws.integers((*path, "factors"), size, truth.sizes)
         members = [
             torch.where(held, first, draws.integers((*path, "factors", "member", i), size, truth.sizes))
-            for i in range(1, supply.together)
+            for i in range(1, sampling.together)
         ]
         return torch.stack([first, *members], dim=2).flatten(1, 2)
 
@@ -115,16 +115,16 @@ def _held(truth: GroundTruth, shared: int | tuple[str, ...], device: torch.devic
     return lambda draws, path, size: subsets(draws, path, size, shared)
 
 
-def _shared(truth: GroundTruth, supply: Groups) -> int | tuple[str, ...]:
-    if supply.chosen == "anew" or not isinstance(supply.shared, int):
-        return supply.shared
-    return _first(truth, supply.shared, "a group cannot share")
+def _shared(truth: GroundTruth, sampling: Groups) -> int | tuple[str, ...]:
+    if sampling.chosen == "random" or not isinstance(sampling.shared, int):
+        return sampling.shared
+    return _first(truth, sampling.shared, "a group cannot share")
 
 
-def _content(truth: GroundTruth, supply: Sequences) -> tuple[str, ...]:
-    if not isinstance(supply.content, int):
-        return supply.content
-    return _first(truth, supply.content, "a sequence cannot hold")
+def _content(truth: GroundTruth, sampling: Sequences) -> tuple[str, ...]:
+    if not isinstance(sampling.content, int):
+        return sampling.content
+    return _first(truth, sampling.content, "a sequence cannot hold")
 
 
 def _first(truth: GroundTruth, count: int, impossible: str) -> tuple[str, ...]:
@@ -134,26 +134,26 @@ def _first(truth: GroundTruth, count: int, impossible: str) -> tuple[str, ...]:
     return tuple(factor.name for factor in truth.factors[:count])
 
 
-def told(truth: GroundTruth, supply: Supply) -> list[int]:
-    """The columns of the factors that the method is told of the images of a batch."""
-    if not isinstance(supply, Pairs | Groups) or not supply.labels:
+def label_columns(truth: GroundTruth, sampling: Sampling) -> list[int]:
+    """The columns of the factors that the method gets as labels."""
+    if not isinstance(sampling, Pairs | Groups) or not sampling.labels:
         return []
-    if isinstance(supply, Pairs) or supply.labels is True:
+    if isinstance(sampling, Pairs) or sampling.labels is True:
         return list(range(len(truth.factors)))
-    shared = _shared(truth, supply)
+    shared = _shared(truth, sampling)
     if isinstance(shared, int):
         raise UnweaveError("each group shares factors of its own, so there are no labels of shared factors.")
     return [truth.position(name) for name in shared]
 
 
-def _sequences(truth: GroundTruth, supply: Sequences, device: torch.device) -> FactorDraw:
+def _sequences(truth: GroundTruth, sampling: Sequences, device: torch.device) -> FactorDraw:
     sizes = torch.tensor(truth.sizes, device=device)
     period = torch.clamp(2 * (sizes - 1), min=1)  # there and back again
     circular = torch.tensor([factor.kind == "circular" for factor in truth.factors], device=device)
-    fastest = speed_limits(truth, _content(truth, supply), supply.step)
+    fastest = speed_limits(truth, _content(truth, sampling), sampling.step)
     speed = torch.from_numpy(fastest).to(device)
     velocities = (2 * fastest + 1).tolist()  # from -speed to speed
-    one, times = torch.ones_like(sizes)[:1, None], torch.arange(supply.together, device=device)[:, None]
+    one, times = torch.ones_like(sizes)[:1, None], torch.arange(sampling.together, device=device)[:, None]
     movers = _Subsets((fastest > 0).tolist(), device)
 
     def travel(start: Tensor, velocity: Tensor, times: Tensor) -> Tensor:

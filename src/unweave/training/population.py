@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from unweave.errors import UnweaveError
 from unweave.methods import settings_of
-from unweave.methods.method import AUTOENCODER, Autoencoder, Blueprint, Method, Player, numeric_settings
+from unweave.methods.method import AUTOENCODER, Blueprint, Method, Player, numeric_settings
+from unweave.methods.sampling import Sampling
 from unweave.nn.draws import PopulationDraws
 from unweave.nn.kernels.dispatch import has_triton
 from unweave.nn.layers import lay_out_for_kernels, select_runs, set_precision
@@ -38,7 +39,7 @@ def shared_by(spec: RunSpec) -> tuple[Any, ...]:
     networks holds a single method.
     """
     method = spec.method
-    family = repr(method.supply) if isinstance(method, Autoencoder) else _group_key(spec)
+    family = _group_key(spec) if method.own_networks else repr(method.sampling)
     return *(getattr(spec, name) for name in shared_fields()), family
 
 
@@ -118,9 +119,9 @@ class Population:
         return shared + [player for group in self.groups for player in group.players]
 
     @property
-    def supply(self) -> Any:
-        """What its runs learn from."""
-        return self.groups[0].method.supply
+    def sampling(self) -> Sampling:
+        """How the batches of its runs are sampled."""
+        return self.groups[0].method.sampling
 
     def run_state(self, run: int) -> dict[str, Tensor]:
         """Weights and moments of one run: with the step, all that resuming it needs."""
@@ -165,7 +166,7 @@ class Population:
 
     def _make_autoencoder(self) -> PlayerState | None:
         method = self.specs[0].method
-        if not isinstance(method, Autoencoder):
+        if method.own_networks:
             return None
         networks = method.networks(self._blueprint(self.specs))
         return self._player_state(AUTOENCODER, 0, networks)

@@ -51,7 +51,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Report:
-    """What is told while a population trains."""
+    """What is label_columns while a population trains."""
 
     step: int
     steps: int
@@ -85,7 +85,7 @@ def train_runs(
             batches = batches_of(data, device)
             stopped = stack.enter_context(noted_signals())
             for together, step in populations(open_specs, folders_by_id, plan.largest):
-                sizes = batches.label_sizes(together[0].method.supply)
+                sizes = batches.label_sizes(together[0].method.sampling)
                 population = Population(together, data.shape, device, sizes)
                 _Training(population, step, folders_by_id, batches, len(data), plan, tell, stopped).run()
     return [folders_by_id[spec.id] for spec in specs]
@@ -113,7 +113,7 @@ def _create_folders(
     """
     source, origin = HostBatches(data, device), _origin(data, device)
     for spec in dict.fromkeys(specs):
-        sizes = source.label_sizes(spec.method.supply)
+        sizes = source.label_sizes(spec.method.sampling)
         folder = folders[spec.id]
         is_new = folder.create(spec, origin | ({"label_sizes": list(sizes)} if sizes else {}))
         if not folder.result:
@@ -148,7 +148,7 @@ def pick_device(name: str) -> torch.device:
 
 
 def default_precision(device: str, method: Method) -> Precision:
-    """The fastest arithmetic whose models cannot be told from those of float32: see docs/training.md."""
+    """The fastest arithmetic whose models score like those of float32: see docs/training.md."""
     if pick_device(device).type != "cuda":
         return "float32"
     return "tf32" if method.exact_weights else "bf16"
@@ -176,7 +176,7 @@ class _Training:
         self.update = self._new_update(self._resume())
 
     def run(self) -> None:
-        """Train until every run is finished, or until told to stop."""
+        """Train until every run is finished, or until label_columns to stop."""
         while len(self.population):
             self.step += self.update.run(self._next_event() - self.step, self.stopped)
             terms = self._log() if self._log_is_due() else None

@@ -8,31 +8,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from unweave.methods.method import (
-    AUTOENCODER,
-    Autoencoder,
-    Batch,
-    Labelled,
-    Losses,
-    Moment,
-    OwnNetworks,
-    Pass,
-)
-from unweave.nn.distributions.gaussian import Gaussian
+from unweave.methods.method import AUTOENCODER
+from unweave.methods.step import Batch, Forward, Losses, StepContext
 from unweave.nn.layers.precision import precision_context
-from unweave.nn.networks.vae import Decoder, Encoder
 from unweave.nn.optimiser import PopulationOptimiser
 from unweave.nn.schedule import rate_share
 from unweave.training.batches import Batches
+from unweave.training.forward import shared_passes
 from unweave.training.population import Group, PlayerState, Population
 
 # The purposes of a run's streams while it trains.
-BATCH, OTHER_BATCH, NOISE, OTHER_NOISE = "batch", "other batch", "noise", "other noise"
+BATCH, SECOND_BATCH = "batch", "other batch"
 
 _recording = threading.Lock()  # populations may train in threads, and torch records one graph at a time
 
@@ -51,11 +41,9 @@ class Update:
         self.counted = 0
         self._graph: torch.cuda.CUDAGraph | None = None
         self._begins = {player.first_step for player in population.players}
-        method = population.groups[0].method
-        self._order = method.turns if isinstance(method, OwnNetworks) else None
         self._inputs: list[Batch] = []
         self._step = int(population.step)
-        self._on_device = batches.on_device(population.supply)
+        self._on_device = batches.on_device(population.sampling)
 
     def run(self, steps: int, stop: Sequence[int] = ()) -> int:
         """Make some updates, or fewer if `stop` is no longer empty; return how many."""
@@ -108,11 +96,11 @@ class Update:
     def _draw(self) -> list[Batch]:
         """The batches of this step: one for all runs, and a second one for each group that asks for it."""
         population, size = self.population, self.population.specs[0].batch
-        batches = [self.batches.draw(population.draws, self._step, BATCH, size, population.supply)]
+        batches = [self.batches.draw(population.draws, self._step, BATCH, size, population.sampling)]
         for group in population.groups:
-            if isinstance(group.method, Autoencoder) and group.method.other_batch:
+            if group.method.second_batch_needed:
                 draws = population.draws.of_runs(group.first, group.last)
-                batches.append(self.batches.draw(draws, self._step, OTHER_BATCH, size, population.supply))
+                batches.append(self.batches.draw(draws, self._step, SECOND_BATCH, size, population.sampling))
         return batches
 
     def _run_graph(self) -> None:
@@ -121,8 +109,8 @@ class Update:
             return
         if not self._on_device:
             for static, new in zip(self._inputs, self._draw(), strict=True):
-                for there, tensor in zip(static.tensors(), new.tensors(), strict=True):
-                    there.copy_(tensor)
+                for buffer, tensor in zip(static.tensors(), new.tensors(), strict=True):
+                    buffer.copy_(tensor)
         self._graph.replay()
 
     def _capture(self) -> None:
@@ -171,15 +159,11 @@ class Update:
 
     def _turns(self) -> list[list[PlayerState]]:
         """The players that move in the next update, turn by turn."""
-        if self._order is None:
-            return [self.population.players]
-        active = self._active()
-        return [[active[name] for name in turn if name in active] for turn in self._order]
-
-    def _active(self) -> dict[str, PlayerState]:
-        """Active players by name; a population with custom networks holds a single method."""
-        (group,) = self.population.groups
-        return {player.name: player for player in group.players if self._step >= player.first_step}
+        if self.population.autoencoder is not None:
+            return [self.population.players]  # all groups move at once
+        (group,) = self.population.groups  # a population with custom networks holds a single method
+        active = {player.name: player for player in group.players if self._step >= player.first_step}
+        return [[active[name] for name in turn if name in active] for turn in group.method.turns]
 
     def _moves(self, player: PlayerState, turns: list[list[PlayerState]], turn: int) -> Tensor:
         """How often a player has moved before this turn: () or (P,)."""
@@ -211,64 +195,34 @@ class Update:
         return objective if player.begins is None else objective * (self.population.step >= player.begins)
 
     def _losses(self, batches: list[Batch], turn: list[PlayerState]) -> list[Losses]:
-        if self.population.autoencoder is not None:
-            return self._of_autoencoders(batches[0], batches[1:], self.population.autoencoder.networks)
-        population, likelihood = self.population, self.population.specs[0].likelihood
+        """The losses of each group."""
+        population = self.population
+        passes: Sequence[Forward | None] = [None] * len(population.groups)
+        if population.autoencoder is not None:
+            passes = shared_passes(population, population.autoencoder, batches)
         names = tuple(player.name for player in turn)
-        networks = {name: player.networks[name] for name, player in self._active().items()}
-        moment = Moment(
-            population.step, self.data_size, population.draws, likelihood, population.steps, names
+        return [
+            group.method.losses(self._context(group, batches[0], names, shared_pass))
+            for group, shared_pass in zip(population.groups, passes, strict=True)
+        ]
+
+    def _context(
+        self, group: Group, batch: Batch, turn: tuple[str, ...], shared_pass: Forward | None
+    ) -> StepContext:
+        """All that the losses of a group may use, without networks of players that still rest."""
+        population = self.population
+        active = [player for player in group.players if self._step >= player.first_step]
+        return StepContext(
+            batch=batch.of_runs(group.runs),
+            networks={name: network for player in active for name, network in player.networks.items()},
+            draws=population.draws.of_runs(group.first, group.last),
+            step=population.step,
+            steps=population.steps[group.runs],
+            data_size=self.data_size,
+            likelihood=population.specs[0].likelihood,
+            turn=turn,
+            shared_pass=shared_pass,
         )
-        method = cast(OwnNetworks, population.groups[0].method)
-        return [method.losses(batches[0], networks, moment)]
-
-    def _of_autoencoders(
-        self, batch: Batch, others: list[Batch], networks: Mapping[str, nn.Module]
-    ) -> list[Losses]:
-        population, spec = self.population, self.population.specs[0]
-        methods = [cast(Autoencoder, group.method) for group in population.groups]
-        encoder, decoder = cast(Encoder, networks["encoder"]), cast(Decoder, networks["decoder"])
-        posterior = encoder(batch.images)
-        groups = [(m, g.runs) for m, g in zip(methods, population.groups, strict=True)]
-        merged = _merged(posterior, groups, batch.labels)
-        noise = population.draws.normal(NOISE, batch.images.shape[1], spec.latents)
-        sample = merged.sample(noise * population.noise_scale)
-        reconstruction = decoder.reconstruction(sample, batch.images, spec.likelihood)
-        labelled = self._labelled(batch, encoder)
-        # One split of each tensor makes its backward pass one launch, instead of several for each group.
-        sizes = [group.last - group.first for group in population.groups]
-        whole = reconstruction, merged.mean, merged.log_var, sample, merged.kl().mean(-1)
-        parts = zip(*(tensor.split(sizes) for tensor in whole), strict=True)
-        losses, other = [], iter(others)
-        for method, group, part in zip(methods, population.groups, parts, strict=True):
-            own_reconstruction, mean, log_var, own_sample, own_kl = part
-            forward = Pass(
-                reconstruction=own_reconstruction,
-                posterior=Gaussian(mean, log_var),
-                sample=own_sample,
-                step=population.step,
-                data_size=self.data_size,
-                draws=population.draws.of_runs(group.first, group.last),
-                networks=group.networks,
-                other_sample=self._other_sample(group, next(other), encoder) if method.other_batch else None,
-                labelled=None if labelled is None else labelled.of_runs(group.runs),
-                known_kl=own_kl,
-            )
-            losses.append(method.loss(forward))
-        return losses
-
-    def _labelled(self, batch: Batch, encoder: Encoder) -> Labelled | None:
-        if batch.labelled_images is None or batch.labelled_labels is None:
-            return None
-        return Labelled(encoder(batch.labelled_images), batch.labelled_labels, self.population.label_sizes)
-
-    def _other_sample(self, group: Group, batch: Batch, encoder: Encoder) -> Tensor:
-        draws = self.population.draws.of_runs(group.first, group.last)
-        noise = draws.normal(OTHER_NOISE, batch.images.shape[1], self.population.specs[0].latents)
-        with torch.no_grad():  # used by other players only, which do not train the encoder
-            weights = {name: weight[group.runs] for name, weight in encoder.named_parameters()}
-            sample: Tensor = torch.func.functional_call(encoder, weights, batch.images).sample(noise)
-        return sample
 
     def _add_terms(self, losses: list[Losses]) -> None:
         if not self.terms:
@@ -285,18 +239,6 @@ class Update:
             for name, term in loss.terms.items()
         ]
         torch._foreach_add_([total for total, _ in pairs], [term.detach() for _, term in pairs])
-
-
-def _merged(posterior: Gaussian, groups: list[tuple[Autoencoder, slice]], labels: Tensor | None) -> Gaussian:
-    """The posteriors that codes are drawn from; nothing is copied if no method changes its own."""
-    before = [posterior[runs] for _, runs in groups]
-    after = [
-        method.merged(own, None if labels is None else labels[runs])
-        for (method, runs), own in zip(groups, before, strict=True)
-    ]
-    if all(new is old for new, old in zip(after, before, strict=True)):
-        return posterior
-    return Gaussian(torch.cat([part.mean for part in after]), torch.cat([part.log_var for part in after]))
 
 
 @contextmanager

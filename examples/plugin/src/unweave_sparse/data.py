@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from unweave.data.cache import Progress
 from unweave.data.entry import Entry
 from unweave.data.grid import Card, Factor, Factors, GroundTruth, Images
+from unweave.progress import Progress
 from unweave.streams import Stream
 
 SIZE, WIDTH = 32, 4

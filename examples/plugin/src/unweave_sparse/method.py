@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from unweave.methods.method import AUTOENCODER, Autoencoder, Losses, Pass, Setting, elbo_terms
+from unweave.methods.method import AUTOENCODER, Losses, Method, Setting, StepContext, elbo_terms
 
 
 @dataclass(frozen=True)
-class SparseVAE(Autoencoder):
+class SparseVAE(Method):
     """Sparse VAE: adds the absolute size of the mean codes to the loss of the beta-VAE.
 
     rec + beta KL + weight sum_j |mean_j|, mean over the batch.
@@ -26,8 +26,9 @@ class SparseVAE(Autoencoder):
   year = {2026}
 }"""
 
-    def loss(self, forward: Pass) -> Losses:
+    def losses(self, step: StepContext) -> Losses:
         """The objective; `abs_code` is written to the log."""
+        forward = step.forward
         # (..., B, D) -> (...): sum over latents, mean over the batch; runs are never mixed.
         abs_code = forward.posterior.mean.abs().sum(-1).mean(-1)
         objective = forward.reconstruction + self.beta * forward.kl + self.weight * abs_code

@@ -116,9 +116,14 @@ class Verdict:
 
     @property
     def accuracy(self) -> Tensor:
-        """(...): the share of points that it tells apart; 0.5 is guessing."""
-        right = [(ratios > 0).to(ratios.dtype).mean(-1) for ratios in (self.codes, -self.prior)]
-        return 0.5 * (right[0] + right[1])
+        """(...): the share of points that it classifies correctly; 0.5 is chance."""
+        return accuracy(self.codes, self.prior)
+
+
+def accuracy(positive: Tensor, negative: Tensor) -> Tensor:
+    """(...): the share of logits (..., B) with the right sign, mean over both classes; 0.5 is chance."""
+    right = [(logits > 0).to(logits.dtype).mean(-1) for logits in (positive, -negative)]
+    return 0.5 * (right[0] + right[1])
 
 
 def judge(discriminator: nn.Module, codes: Tensor, prior: Tensor) -> Verdict:

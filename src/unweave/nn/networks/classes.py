@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from unweave.errors import UnweaveError
+from unweave.nn.distributions.gaussian import Gaussian, certain
 from unweave.nn.layers import glorot_uniform
 from unweave.nn.networks.architectures import build_decoder, build_encoder
 from unweave.streams import Stream
@@ -16,7 +18,7 @@ from unweave.streams import Stream
 class ClassAutoencoder(nn.Module):
     """An encoder to a style z (P, B, S) and to logits of K classes, and a decoder of z and probabilities y.
 
-    With `heads` W (P, K, S), the decoder sees z + y W; without, z and y beside each other.
+    With `heads` W (P, K, S), the decoder sees z + y W; without, z and y side by side.
     """
 
     def __init__(
@@ -37,6 +39,28 @@ class ClassAutoencoder(nn.Module):
         first = glorot_uniform(streams, "heads", (classes, style), classes + style)
         self.heads = nn.Parameter(first) if heads else None
 
+    def encode(self, images: Tensor) -> Gaussian:
+        """z + y W with heads; without, the style, and the likeliest class as a number."""
+        style, logits = self.split(images)
+        if self.heads is not None:
+            return certain(self.joined(style, logits.softmax(-1)))
+        place = class_place(logits.argmax(-1, keepdim=True).to(style.dtype), self.classes)
+        return certain(torch.cat([style, place], dim=-1))
+
+    def decode(self, codes: Tensor) -> Tensor:
+        """Decoder output for z + y W with heads; without, for the style and the nearest class."""
+        if self.heads is not None:
+            return self.decoder.decode(codes)
+        style, place = codes.split([self.style, 1], dim=-1)
+        classes = one_hot(nearest_class(place, self.classes), self.classes, codes.dtype)
+        return self.decoder.decode(self.joined(style, classes))
+
+    def crowding(self, eta: float | Tensor) -> Tensor:
+        """(...): how much closer than eta the heads are, summed over all pairs of them."""
+        if self.heads is None:
+            raise UnweaveError("this autoencoder has no heads; build it with heads=True.")
+        return heads_crowding(self.heads, eta)
+
     def split(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Style and logits; the encoder's variances are not used."""
         style, logits = self.encoder(images).mean.split([self.style, self.classes], dim=-1)
@@ -47,6 +71,15 @@ class ClassAutoencoder(nn.Module):
         if self.heads is None:
             return torch.cat([style, classes], dim=-1)
         return style + classes @ self.heads
+
+
+def heads_crowding(heads: Tensor, eta: float | Tensor) -> Tensor:
+    """(...): how much closer than eta the heads (..., K, D) are, summed over all pairs of them."""
+    first, second = torch.triu_indices(heads.shape[-2], heads.shape[-2], 1, device=heads.device)
+    squares = (heads[..., first, :] - heads[..., second, :]).square().sum(-1)
+    limit = eta[..., None] if isinstance(eta, Tensor) else eta
+    # The slope of a root at zero is infinite: heads that coincide get no gradient.
+    return (limit - squares.clamp_min(1e-12).sqrt()).clamp_min(0).sum(-1)
 
 
 def class_place(classes: Tensor, count: int) -> Tensor:

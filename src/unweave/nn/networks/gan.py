@@ -29,6 +29,7 @@ SIZES = Sizes(2**HALVINGS, 2**HALVINGS)
 DOWN = (32, 32, 64, 64)  # channels of the convolutions that see images
 UP = (64, 64, 32, 32)  # channels of the generator's images, from the smallest
 WIDTH = 128  # of dense layers
+CODE_UNITS = math.sqrt(3)  # standard deviations: uniform numbers in [-1, 1] have variance 1/3
 DEVIATION = 0.02  # of weights before the first step
 REFERENCES = 128  # codes whose statistics stand for those of a batch
 
@@ -41,6 +42,7 @@ class Generator(nn.Module):
     def __init__(self, streams: Sequence[Stream], shape: tuple[int, int, int], inputs: int) -> None:
         super().__init__()
         channels, height, width = _checked(shape)
+        self.inputs = inputs
         self.first_image = (height // 2**HALVINGS, width // 2**HALVINGS, UP[0])
         size = self.first_image[0] * self.first_image[1] * UP[0]
         self.dense = nn.ModuleList(
@@ -64,10 +66,15 @@ class Generator(nn.Module):
         """Logits; features are normalised over the batch."""
         return self._logits(z, None)
 
-    def each_alone(self, z: Tensor) -> Tensor:
-        """Logits of each z whatever its company: features are normalised over fixed draws of codes and noise.
+    def decode(self, codes: Tensor) -> Tensor:
+        """Logits of codes in standard deviations, at most the range of training, with noise 0."""
+        noise = codes.new_zeros(*codes.shape[:-1], self.inputs - codes.shape[-1])
+        return self.each_alone(torch.cat([(codes / CODE_UNITS).clamp(-1, 1), noise], dim=-1))
 
-        Differs from [2], which keeps a moving mean of the statistics of training, and so has a state beside
+    def each_alone(self, z: Tensor) -> Tensor:
+        """Logits of each z, independent of the batch: features are normalised over fixed codes and noise.
+
+        Differs from [2], which keeps a moving mean of the statistics of training, and so has a state besides
         its parameters.
         """
         return self._logits(z, self.reference.to(z.dtype).expand(len(z), -1, -1))
@@ -141,16 +148,17 @@ class ReadingDiscriminator(nn.Module):
         verdict = at_least_float32(through_with(weights, self.verdict, features)).squeeze(-1)
         return verdict, self._read(features, weights)
 
-    def read(self, x: Tensor) -> Gaussian:
-        """Q alone."""
+    def encode(self, images: Tensor) -> Gaussian:
+        """Q alone, in standard deviations of the codes."""
         weights = normalised_layers(*self.features.stacks, self.guess)
-        return self._read(self.features(x, weights), weights)
+        guess = self._read(self.features(images, weights), weights)
+        return Gaussian(CODE_UNITS * guess.mean, guess.log_var + 2 * math.log(CODE_UNITS))
 
     def _read(self, features: Tensor, weights: Mapping[nn.Module, Tensor]) -> Gaussian:
-        found = at_least_float32(through_with(weights, self.guess, features))
+        guess = at_least_float32(through_with(weights, self.guess, features))
         if not self.variance:
-            return Gaussian(found, torch.zeros_like(found))
-        mean, log_var = found.chunk(2, dim=-1)
+            return Gaussian(guess, torch.zeros_like(guess))
+        mean, log_var = guess.chunk(2, dim=-1)
         return Gaussian(mean, log_var)
 
 

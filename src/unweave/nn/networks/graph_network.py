@@ -63,11 +63,24 @@ class GraphNetwork(nn.Module):
 
     def infer(self, node: Node, features: Tensor, values: Values) -> Gaussian | Categorical:
         """q of a variable, given features of the image and values of its parents."""
-        return self._distribution(self.inference, node, {**values, IMAGE: features}, features)
+        return (
+            self.infer_label(node, features, values)
+            if node.is_label
+            else self.infer_latent(node, features, values)
+        )
+
+    def infer_label(self, node: Node, features: Tensor, values: Values) -> Categorical:
+        """q of a label."""
+        return self._categorical(self.inference, node, {**values, IMAGE: features}, features)
+
+    def infer_latent(self, node: Node, features: Tensor, values: Values) -> Gaussian:
+        """q of a Gaussian variable."""
+        return self._gaussian(self.inference, node, {**values, IMAGE: features}, features)
 
     def generate(self, node: Node, values: Values) -> Gaussian | Categorical:
         """p of a variable, given values of its parents."""
-        return self._distribution(self.generation, node, values, values[node.name])
+        make = self._categorical if node.is_label else self._gaussian
+        return make(self.generation, node, values, values[node.name])
 
     def log_likelihood(self, values: Values, images: Tensor, likelihood: str) -> Tensor:
         """(P, S, B): log p(x|...) of images (P, B, ...) for S values each, (P, S x B, width)."""
@@ -99,8 +112,7 @@ class GraphNetwork(nn.Module):
             name: from_code(part, width) if name.startswith(LABELS) else part
             for (name, width), part in zip(self.widths.items(), parts, strict=True)
         }
-        logits: Tensor = self.decoder(self._seen(values))
-        return logits
+        return self.decoder.decode(self._seen(values))
 
     def _seen(self, values: Values) -> Tensor:
         return torch.cat([values[name] for name in self.graph.generation[-1].parents], dim=-1)
@@ -108,27 +120,35 @@ class GraphNetwork(nn.Module):
     def _networks(
         self, streams: Sequence[Stream], which: str, nodes: Sequence[Node], inputs: Mapping[str, int]
     ) -> nn.ModuleDict:
-        made = nn.ModuleDict()
+        networks = nn.ModuleDict()
         for node in nodes:
             if not node.parents:
                 continue
             width = self.widths[node.name] * (1 if node.is_label else 2)
-            given, name = sum(inputs[parent] for parent in node.parents), f"{which}.{node.name}"
-            hidden = Linear(streams, f"{name}.dense1", given, HIDDEN, "relu")
-            made[node.name] = nn.Sequential(hidden, Linear(streams, f"{name}.dense2", HIDDEN, width))
-        return made
+            parents_width, name = sum(inputs[parent] for parent in node.parents), f"{which}.{node.name}"
+            hidden = Linear(streams, f"{name}.dense1", parents_width, HIDDEN, "relu")
+            networks[node.name] = nn.Sequential(hidden, Linear(streams, f"{name}.dense2", HIDDEN, width))
+        return networks
 
-    def _distribution(
-        self, networks: nn.ModuleDict, node: Node, values: Values, like: Tensor
-    ) -> Gaussian | Categorical:
-        width = self.widths[node.name]
-        if not node.parents:
-            nothing = at_least_float32(like.new_zeros(*like.shape[:-1], width))
-            return Categorical(nothing - math.log(width)) if node.is_label else Gaussian(nothing, nothing)
-        said = at_least_float32(
-            networks[node.name](torch.cat([values[parent] for parent in node.parents], dim=-1))
-        )
-        return Categorical(said.log_softmax(-1)) if node.is_label else Gaussian(*said.chunk(2, dim=-1))
+    def _categorical(self, networks: nn.ModuleDict, node: Node, values: Values, like: Tensor) -> Categorical:
+        if node.parents:
+            return Categorical(_outputs(networks, node, values).log_softmax(-1))
+        return Categorical(self._zeros(node, like) - math.log(self.widths[node.name]))
+
+    def _gaussian(self, networks: nn.ModuleDict, node: Node, values: Values, like: Tensor) -> Gaussian:
+        if node.parents:
+            return Gaussian(*_outputs(networks, node, values).chunk(2, dim=-1))
+        zeros = self._zeros(node, like)
+        return Gaussian(zeros, zeros)
+
+    def _zeros(self, node: Node, like: Tensor) -> Tensor:
+        return at_least_float32(like.new_zeros(*like.shape[:-1], self.widths[node.name]))
+
+
+def _outputs(networks: nn.ModuleDict, node: Node, values: Values) -> Tensor:
+    """What a variable's network makes of the values of its parents."""
+    parents = torch.cat([values[parent] for parent in node.parents], dim=-1)
+    return at_least_float32(networks[node.name](parents))
 
 
 def _widths(graph: Graph, latents: int, sizes: Sequence[int]) -> dict[str, int]:

@@ -36,7 +36,7 @@ class Inferred:
     @property
     def posterior(self) -> Gaussian:
         """Of the codes of all layers, (P, B, D), given the latents above that were drawn."""
-        means, log_vars = zip(*((each.mean, each.log_var) for each in self.posteriors), strict=True)
+        means, log_vars = zip(*((layer.mean, layer.log_var) for layer in self.posteriors), strict=True)
         return Gaussian(torch.cat(means, dim=-1), torch.cat(log_vars, dim=-1))
 
 
@@ -73,6 +73,15 @@ class Ladder(nn.Module):
             z = torch.cat([z, prior.sample(posteriors[-1].sample(its_noise))], dim=-1)
         return Inferred(posteriors, z)
 
+    def encode(self, images: Tensor) -> Gaussian:
+        """q of each layer's codes given the means of the layers above, all layers side by side."""
+        no_noise = torch.zeros(*images.shape[:2], sum(self.sizes), device=images.device)
+        return self.infer(images, no_noise).posterior
+
+    def decode(self, codes: Tensor) -> Tensor:
+        """Decoder output; the codes of a layer also move the latents of all layers below."""
+        return self.decoder.decode(self.latents(codes))
+
     def latents(self, codes: Tensor) -> Tensor:
         """z of all layers, (P, B, D), from codes (P, B, D)."""
         parts: Sequence[Tensor] = codes.split(self.sizes, dim=-1)
@@ -104,11 +113,11 @@ class BottomUp(nn.Module):
     def forward(self, images: Tensor) -> list[Gaussian]:
         """One Gaussian a layer."""
         features = self.encoder.features(images)
-        found = [_gaussian(self.encoder.heads(features))]
+        gaussians = [_gaussian(self.encoder.heads(features))]
         for dense, head in zip(self.dense, self.heads, strict=True):
             features = dense(features)
-            found.append(_gaussian(head(features)))
-        return found[::-1]
+            gaussians.append(_gaussian(head(features)))
+        return gaussians[::-1]
 
 
 class Prior(nn.Module):

@@ -5,14 +5,19 @@ Hsu, Dorrell, Whittington, Wu, Finn: Disentanglement via latent quantization, Ne
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
+from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.layers import Layer
 from unweave.nn.networks.architectures import build_decoder, build_encoder
 from unweave.streams import Stream
+
+# Codes are deterministic. This standard deviation, 0.01, is far below the distance of two values.
+LOG_VAR = 2 * math.log(0.01)
 
 
 class Codebook(nn.Module):
@@ -53,6 +58,17 @@ class QuantisedAutoencoder(nn.Module):
         self.encoder = build_encoder(streams, shape, latents, architecture)
         self.codebook = Codebook(streams, latents, size)
         self.decoder = build_decoder(streams, shape, latents, architecture, likelihood)
+
+    def encode(self, images: Tensor) -> Gaussian:
+        """The values, shifted and scaled equally in all dimensions so that the codebook spans -2 to 2."""
+        middle, unit = self.codebook.span()
+        codes = (self.codebook(self.encoder(images).mean) - middle) / unit
+        return Gaussian(codes, torch.full_like(codes, LOG_VAR))
+
+    def decode(self, codes: Tensor) -> Tensor:
+        """Decoder output for the nearest values; the decoder is trained on no others."""
+        middle, unit = self.codebook.span()
+        return self.decoder.decode(self.codebook(middle + unit * codes))
 
     def squared_weights(self) -> Tensor:
         """(P,): the sum of all squared weights of encoder and decoder, without biases and codebook."""

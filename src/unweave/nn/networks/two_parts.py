@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from unweave.errors import UnweaveError
-from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.distributions.gaussian import Gaussian, certain
 from unweave.nn.layers import Linear
 from unweave.nn.networks.architectures import build_decoder, build_encoder
 from unweave.streams import Stream
@@ -28,15 +28,18 @@ def part_size(part: Part, latents: int) -> int:
     return latents // 2 if part == "half" else part
 
 
-def beside(first: Gaussian, second: Gaussian) -> Gaussian:
-    """The two parts (..., B, D1) and (..., B, D2) as one posterior (..., B, D1 + D2)."""
+def concatenated(first: Gaussian, second: Gaussian) -> Gaussian:
+    """Two posteriors (..., B, D1) and (..., B, D2) as one, (..., B, D1 + D2)."""
     return Gaussian(
         torch.cat([first.mean, second.mean], dim=-1), torch.cat([first.log_var, second.log_var], dim=-1)
     )
 
 
 class TwoPartAutoencoder(nn.Module):
-    """An encoder for each part of the code, and a decoder of both; `first` is the size of the first part."""
+    """An encoder for each part of the code, and a decoder of both; `first` is the size of the first part.
+
+    The first part is deterministic; the second too, unless `second_is_drawn`.
+    """
 
     def __init__(
         self,
@@ -46,22 +49,33 @@ class TwoPartAutoencoder(nn.Module):
         first: int,
         architecture: str = "released",
         likelihood: str = "bernoulli",
+        second_is_drawn: bool = False,
     ) -> None:
         super().__init__()
+        self.second_is_drawn = second_is_drawn
         if not 0 < first < latents:
             raise UnweaveError(
                 f"a code of two parts needs at least one dimension for each: of {latents} latents the first "
                 f"part would get {first}. Take more latents, or another size of the first part."
             )
-        # Layers are known by their names, which the two encoders share: each gets streams of its own.
+        # Initial weights depend on layer names, which the two encoders share: each gets streams of its own.
         one, other = ([stream.child(f"{name} part") for stream in streams] for name in ("first", "second"))
         self.first = build_encoder(one, shape, first, architecture)
         self.second = build_encoder(other, shape, latents - first, architecture)
         self.decoder = build_decoder(streams, shape, latents, architecture, likelihood)
 
-    def encode(self, images: Tensor) -> tuple[Gaussian, Gaussian]:
+    def encode_parts(self, images: Tensor) -> tuple[Gaussian, Gaussian]:
         """Both parts, (P, B, D1) and (P, B, D2), of images (P, B, c, h, w)."""
         return self.first(images), self.second(images)
+
+    def encode(self, images: Tensor) -> Gaussian:
+        """Both parts as one code."""
+        first, second = self.encode_parts(images)
+        return concatenated(certain(first.mean), second if self.second_is_drawn else certain(second.mean))
+
+    def decode(self, codes: Tensor) -> Tensor:
+        """Decoder output for both parts."""
+        return self.decoder.decode(codes)
 
 
 class LabelledDiscriminator(nn.Module):
@@ -87,11 +101,11 @@ class LabelledDiscriminator(nn.Module):
 
     def forward(self, images: Tensor, labels: Tensor) -> Tensor:
         """Logits (P, B)."""
-        seen = self.features(images)
-        told = [_one_hot(labels[..., j], size) for j, size in enumerate(self.sizes)]
-        both = torch.cat([seen.mean, seen.log_var, *told], dim=-1)
-        logits: Tensor = self.logit(self.dense(both))
-        return logits.squeeze(-1).to(seen.mean.dtype)
+        features = self.features(images)
+        one_hot_labels = [_one_hot(labels[..., j], size) for j, size in enumerate(self.sizes)]
+        inputs = torch.cat([features.mean, features.log_var, *one_hot_labels], dim=-1)
+        logits: Tensor = self.logit(self.dense(inputs))
+        return logits.squeeze(-1).to(features.mean.dtype)
 
 
 def _one_hot(labels: Tensor, size: int) -> Tensor:

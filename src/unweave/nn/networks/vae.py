@@ -46,6 +46,11 @@ class Encoder(nn.Module, ABC):
         mean, log_var = at_least_float32(self.heads(self.features(x))).chunk(2, dim=-1)
         return Gaussian(mean, log_var)
 
+    def encode(self, images: Tensor) -> Gaussian:
+        """q(z|x)."""
+        posterior: Gaussian = self(images)
+        return posterior
+
 
 class Decoder(nn.Module, ABC):
     """Codes (P, B, D) -> (P, B, k C, H, W) in float32, of which a likelihood makes images; mostly logits.
@@ -65,6 +70,11 @@ class Decoder(nn.Module, ABC):
         """The output in float32."""
         check_input(self, z, (self.latents,))
         return at_least_float32(self.output(z))
+
+    def decode(self, codes: Tensor) -> Tensor:
+        """The output for codes."""
+        output: Tensor = self(codes)
+        return output
 
     def reconstruction(self, z: Tensor, images: Tensor, likelihood: str) -> Tensor:
         """(P,): the loss of the output by the likelihood of that name."""

@@ -1,4 +1,4 @@
-"""What a method learns from: single images, pairs, groups, sequences, or images of which some have labels.
+"""What a method trains on: single images, pairs, groups, sequences, or images of which some have labels.
 
 A batch is `batch` images, pairs, groups or sequences. The images of a pair, group or sequence are neighbours
 in it: a batch of n groups of m has the images of the first group in rows 0 to m - 1, and so on.
@@ -26,7 +26,7 @@ class Pairs:
 
     changed: int | Literal["random", "published"] = "random"
     together: int = 2
-    labels: bool = False  # whether the method is told the factors
+    labels: bool = False  # whether the method gets the factors as labels
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Groups:
 
     together: int = 2
     shared: int | tuple[str, ...] = 1
-    # Of a number of factors: chosen anew for each group, or always the first of the data set.
-    chosen: Literal["anew", "first"] = "anew"
-    # Whether the method is told the factors, or those that are shared: named ones, or the first.
+    # Which factors, where `shared` is a number: random ones for each group, or always the data's first.
+    chosen: Literal["random", "first"] = "random"
+    # Whether the method gets the factors as labels: all, or those that are shared (named ones, or the first).
     labels: bool | Literal["shared"] = False
 
 
@@ -46,8 +46,9 @@ class Sequences:
     """Frames in which some factors stay and the others move; see `unweave.data.supervision.sequences`."""
 
     together: int
-    content: int | tuple[str, ...] = ()  # what stays beside categorical factors: names, or the first so many
-    step: int = 1  # values that a factor may move from one frame to the next
+    # What stays constant besides categorical factors: names, or the first so many.
+    content: int | tuple[str, ...] = ()
+    step: int = 1  # how many values a factor may move from one frame to the next
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Labels:
     together: int = 1
 
 
-Supply: TypeAlias = Images | Pairs | Groups | Sequences | Labels
+Sampling: TypeAlias = Images | Pairs | Groups | Sequences | Labels
 
 
 def factors_in(text: int | str) -> int | tuple[str, ...]:

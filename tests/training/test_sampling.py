@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import numpy as np
 import pytest
 import torch
@@ -15,14 +13,14 @@ from unweave.data import Card, Factor, GroundTruth, from_arrays
 from unweave.data.grid import Factors, Images, Kind
 from unweave.data.supervision import Binned, Noisy, Permuted, groups, labelled, pairs, sequences
 from unweave.errors import UnweaveError
-from unweave.methods.supply import Groups, Labels, Pairs, Sequences, Supply
-from unweave.methods.supply import Images as SingleImages
+from unweave.methods.sampling import Groups, Labels, Pairs, Sampling, Sequences
+from unweave.methods.sampling import Images as SingleImages
 from unweave.streams import Stream
 from unweave.training.batches import HostBatches, ResidentBatches
 from unweave.training.factors import device_factors, host_factors
 
 # Shown are the factors that these ground truths still have: not x, shape and scale where they are hidden.
-SUPPLIES: dict[str, Supply] = {
+SAMPLINGS: dict[str, Sampling] = {
     "images": SingleImages(),
     "one changed": Pairs(1),
     "pairs, random": Pairs("random"),
@@ -40,92 +38,89 @@ SUPPLIES: dict[str, Supply] = {
 SHOWN = ("sprites", "colour", "scream", "noise", "hidden", "hidden, then noise")
 
 
-def expected_factors(truth: GroundTruth, stream: Stream, size: int, supply: Supply) -> Factors:
+def expected_factors(truth: GroundTruth, stream: Stream, size: int, sampling: Sampling) -> Factors:
     """The factors of a batch in the order of its images, written out once more."""
-    if isinstance(supply, Pairs):
-        drawn = pairs(truth, size, stream, supply.changed)
+    if isinstance(sampling, Pairs):
+        drawn = pairs(truth, size, stream, sampling.changed)
         return np.concatenate([[one, two] for one, two in zip(drawn.first, drawn.second, strict=True)])
-    if isinstance(supply, Groups):
-        shared = [truth.factors[0].name] if supply.chosen == "first" else supply.shared
-        return np.concatenate(list(groups(truth, size, supply.together, shared, stream).factors))
-    if isinstance(supply, Sequences):
-        held = [truth.factors[0].name] if supply.content == 1 else supply.content
+    if isinstance(sampling, Groups):
+        shared = [truth.factors[0].name] if sampling.chosen == "first" else sampling.shared
+        return np.concatenate(list(groups(truth, size, sampling.together, shared, stream).factors))
+    if isinstance(sampling, Sequences):
+        held = [truth.factors[0].name] if sampling.content == 1 else sampling.content
         assert not isinstance(held, int)
-        return np.concatenate(list(sequences(truth, size, supply.together, held, stream, supply.step)))
+        return np.concatenate(list(sequences(truth, size, sampling.together, held, stream, sampling.step)))
     return truth.sample_factors(size, stream)
 
 
-@pytest.mark.parametrize("supply", SUPPLIES.values(), ids=list(SUPPLIES))
+@pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=list(SAMPLINGS))
 @pytest.mark.parametrize("name", ["sprites", "hidden, then noise"])
-def test_the_host_draws_what_the_supervision_draws(name: str, supply: Supply) -> None:
+def test_the_host_draws_what_the_supervision_draws(name: str, sampling: Sampling) -> None:
     truth, size, step = TRUTHS[name], 6, 12
-    batch = HostBatches(truth, DEVICE).draw(draws(step), step, "batch", size, supply)
+    batch = HostBatches(truth, DEVICE).draw(draws(step), step, "batch", size, sampling)
     for run, seed in enumerate(SEEDS):
         stream = Stream.of(seed).child("batch").at(step)
-        factors = expected_factors(truth, stream, size, supply)
-        assert len(factors) == size * supply.together
+        factors = expected_factors(truth, stream, size, sampling)
+        assert len(factors) == size * sampling.together
         np.testing.assert_array_equal(batch.images[run].cpu().numpy(), truth.observe(factors, stream))
-        if isinstance(supply, Labels):
+        if isinstance(sampling, Labels):
             chosen = stream.child("labelled")
-            points = labelled(truth, supply.points, Stream.of(seed).child("labelled points"), supply.labeller)
-            index = chosen.integers(size, [supply.points])[:, 0]
+            points = labelled(
+                truth, sampling.points, Stream.of(seed).child("labelled points"), sampling.labeller
+            )
+            index = chosen.integers(size, [sampling.points])[:, 0]
             images = truth.observe(points.factors[index], chosen)
-            assert batch.labelled_index is not None
-            assert batch.labelled_labels is not None
-            assert batch.labelled_images is not None
-            np.testing.assert_array_equal(batch.labelled_index[run].cpu().numpy(), index)
-            np.testing.assert_array_equal(batch.labelled_labels[run].cpu().numpy(), points.labels[index])
-            np.testing.assert_array_equal(batch.labelled_images[run].cpu().numpy(), images)
-        if isinstance(supply, Pairs | Groups) and supply.labels:
+            assert batch.labelled is not None
+            np.testing.assert_array_equal(batch.labelled.index[run].cpu().numpy(), index)
+            np.testing.assert_array_equal(batch.labelled.labels[run].cpu().numpy(), points.labels[index])
+            np.testing.assert_array_equal(batch.labelled.images[run].cpu().numpy(), images)
+        if isinstance(sampling, Pairs | Groups) and sampling.labels:
             assert batch.labels is not None
-            known = factors if supply.labels is True else factors[:, [truth.position("y")]]
+            known = factors if sampling.labels is True else factors[:, [truth.position("y")]]
             np.testing.assert_array_equal(batch.labels[run].cpu().numpy(), known)
         else:
             assert batch.labels is None
 
 
-@pytest.mark.parametrize("supply", SUPPLIES.values(), ids=list(SUPPLIES))
+@pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=list(SAMPLINGS))
 @pytest.mark.parametrize("name", SHOWN)
-def test_the_device_draws_what_the_host_draws(name: str, supply: Supply) -> None:
+def test_the_device_draws_what_the_host_draws(name: str, sampling: Sampling) -> None:
     truth = TRUTHS[name]
     resident, host = ResidentBatches(truth, DEVICE, None), HostBatches(truth, DEVICE)
-    assert resident.on_device(supply)
-    assert not host.on_device(supply)
-    assert resident.label_sizes(supply) == host.label_sizes(supply)
+    assert resident.on_device(sampling)
+    assert not host.on_device(sampling)
+    assert resident.label_sizes(sampling) == host.label_sizes(sampling)
     for step, purpose, size in ((0, "batch", 1), (299_999, "other batch", 9)):
-        one = resident.draw(draws(step), step, purpose, size, supply)
-        other = host.draw(draws(step), step, purpose, size, supply)
-        for each in fields(one):
-            mine, theirs = getattr(one, each.name), getattr(other, each.name)
-            assert (mine is None) == (theirs is None), each.name
-            if mine is not None:
-                assert mine.dtype == theirs.dtype
-                assert torch.equal(mine, theirs), each.name
+        one = resident.draw(draws(step), step, purpose, size, sampling)
+        other = host.draw(draws(step), step, purpose, size, sampling)
+        for mine, theirs in zip(one.tensors(), other.tensors(), strict=True):
+            assert mine.dtype == theirs.dtype
+            assert torch.equal(mine, theirs)
         assert one.images.permute(0, 1, 3, 4, 2).is_contiguous(), "channels-last"
 
 
-@pytest.mark.parametrize("supply", SUPPLIES.values(), ids=list(SUPPLIES))
-def test_a_part_of_a_population_draws_its_own(supply: Supply) -> None:
+@pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=list(SAMPLINGS))
+def test_a_part_of_a_population_draws_its_own(sampling: Sampling) -> None:
     source = ResidentBatches(TRUTHS["colour"], DEVICE, None)
-    whole = source.draw(draws(7), 7, "batch", 5, supply)
-    part = source.draw(draws(7).of_runs(1, 3), 7, "batch", 5, supply)
+    whole = source.draw(draws(7), 7, "batch", 5, sampling)
+    part = source.draw(draws(7).of_runs(1, 3), 7, "batch", 5, sampling)
     for mine, theirs in zip(part.tensors(), whole.tensors(), strict=True):
         assert torch.equal(mine, theirs[1:])
 
 
 @pytest.mark.skipif(DEVICE.type != "cuda", reason="there is no GPU here to record a graph on")
-@pytest.mark.parametrize("supply", SUPPLIES.values(), ids=list(SUPPLIES))
-def test_batches_can_be_part_of_a_cuda_graph(supply: Supply) -> None:
+@pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=list(SAMPLINGS))
+def test_batches_can_be_part_of_a_cuda_graph(sampling: Sampling) -> None:
     truth, population = TRUTHS["hidden, then noise"], draws(0)
     source, host = ResidentBatches(truth, DEVICE, None), HostBatches(truth, DEVICE)
-    source.draw(population, 0, "batch", 6, supply)  # what has to be sent to the device is sent now
+    source.draw(population, 0, "batch", 6, sampling)  # what has to be sent to the device is sent now
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        batch = source.draw(population, 0, "batch", 6, supply)
+        batch = source.draw(population, 0, "batch", 6, sampling)
         population.step += 1
     for step in range(3):
         graph.replay()
-        expected = host.draw(population, step, "batch", 6, supply)
+        expected = host.draw(population, step, "batch", 6, sampling)
         for mine, theirs in zip(batch.tensors(), expected.tensors(), strict=True):
             assert torch.equal(mine, theirs)
 
@@ -172,13 +167,13 @@ def truths(draw: st.DrawFn) -> GroundTruth:
 )
 @settings(deadline=None, max_examples=80)
 def test_factors_on_a_device_are_those_of_the_host(
-    truth: GroundTruth, supply: Supply, size: int, step: int
+    truth: GroundTruth, sampling: Sampling, size: int, step: int
 ) -> None:
     population = draws(step)
-    found = device_factors(truth, supply, DEVICE)(population, ("batch",), size).cpu().numpy()
+    found = device_factors(truth, sampling, DEVICE)(population, ("batch",), size).cpu().numpy()
     for run, seed in enumerate(SEEDS):
         stream = Stream.of(seed).child("batch").at(step)
-        np.testing.assert_array_equal(found[run], host_factors(truth, size, stream, supply))
+        np.testing.assert_array_equal(found[run], host_factors(truth, size, stream, sampling))
 
 
 @pytest.mark.parametrize("changed", [1, 3, "random", "published"])
@@ -190,7 +185,7 @@ def test_a_pair_on_a_device_always_differs(changed: int | str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("supply", "text"),
+    ("sampling", "text"),
     [
         (Pairs(6), "so 1 to 5 factors can change; got changed=6"),
         (Groups(2, 6), "can share 0 to 5 of them; got shared=6"),
@@ -200,19 +195,20 @@ def test_a_pair_on_a_device_always_differs(changed: int | str) -> None:
         (Sequences(0, ()), "the length of a sequence must be a whole number >= 1; got 0"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_everywhere(supply: Supply, text: str) -> None:
+def test_what_cannot_be_drawn_is_refused_everywhere(sampling: Sampling, text: str) -> None:
     for source in (ResidentBatches(SPRITES, DEVICE, None), HostBatches(SPRITES, DEVICE)):
         with pytest.raises(UnweaveError, match=text):
-            source.draw(draws(0), 0, "batch", 4, supply)
+            source.draw(draws(0), 0, "batch", 4, sampling)
 
 
 def test_labels_of_all_labellers_have_their_sizes() -> None:
     for labeller, sizes in ((Permuted(), SPRITES.sizes), (Binned(2), (2, 2, 2, 2, 2))):
-        supply = Labels(5, labeller)
+        sampling = Labels(5, labeller)
         source = ResidentBatches(SPRITES, DEVICE, None)
-        assert source.label_sizes(supply) == sizes
-        found = source.draw(draws(1), 1, "batch", 50, supply).labelled_labels
-        assert found is not None
+        assert source.label_sizes(sampling) == sizes
+        labelled_batch = source.draw(draws(1), 1, "batch", 50, sampling).labelled
+        assert labelled_batch is not None
+        found = labelled_batch.labels
         assert found.shape == (3, 50, 5)
         assert (found.cpu() < torch.tensor(sizes)).all()
 

@@ -1,0 +1,25 @@
+"""Networks that encode images and decode codes: every method has one network of each kind, or one of both."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from torch import Tensor
+
+from unweave.nn.distributions.gaussian import Gaussian
+
+
+@runtime_checkable
+class Encodes(Protocol):
+    """A network with an encoder."""
+
+    def encode(self, images: Tensor) -> Gaussian:
+        """q(z|x) of images (P, B, c, h, w), (P, B, D)."""
+
+
+@runtime_checkable
+class Decodes(Protocol):
+    """A network with a decoder."""
+
+    def decode(self, codes: Tensor) -> Tensor:
+        """Output of the decoder, (P, B, k c, h, w), for codes (P, B, D)."""
