@@ -1,11 +1,16 @@
 """What all tests share."""
 
+import os
 from pathlib import Path
 
 import pytest
+
+# The workers of a test run share the cores already. Libraries of linear algebra read the variable when they
+# are loaded, so it is set before torch and NumPy are imported; commands that tests start inherit it.
+os.environ["OMP_NUM_THREADS"] = "1"
 import torch
 
-torch.set_num_threads(1)  # the workers of a test run share the cores already
+torch.set_num_threads(1)
 
 ROOT = Path(__file__).parents[1]
 

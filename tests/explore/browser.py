@@ -1,7 +1,8 @@
 """Headless Chromium, driven from a test through its debugging pipe: nothing to install, no port to choose.
 
-`with Browser(tmp_path) as page: page.open(url); page.wait_for("..."); page.evaluate("...")`. Chromium speaks
-the DevTools protocol, JSON messages that end in a zero byte, on its file descriptors 3 (in) and 4 (out).
+`with Browser(tmp_path) as page: page.open(url); page.wait_for("..."); page.evaluate("...")`. `new_page` opens
+a page that knows nothing of the last one. Chromium speaks the DevTools protocol, JSON messages that end in a
+zero byte, on its file descriptors 3 (in) and 4 (out).
 """
 
 import base64
@@ -49,6 +50,8 @@ class Browser:
         self._came = threading.Condition()
         self._last = 0
         self._session: str | None = None
+        self._context: str | None = None
+        self._size = (width, height)
         self._ended = False
         # High numbers, so that giving them the numbers 3 and 4 in the child overwrites neither.
         to_read, self._to = _pipe()
@@ -70,11 +73,7 @@ class Browser:
         os.close(to_write)
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
-        target = self.send("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Network", "Log"):
-            self.send(f"{domain}.enable")
-        self.resize(width, height)
+        self.new_page()
 
     def __enter__(self) -> Self:
         return self
@@ -83,6 +82,19 @@ class Browser:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def new_page(self) -> None:
+        """Close the page and open an empty one, with storage, errors and requests of its own."""
+        self._session = None
+        if self._context:
+            self.send("Target.disposeBrowserContext", browserContextId=self._context)
+        self._context = context = self.send("Target.createBrowserContext")["browserContextId"]
+        target = self.send("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
+        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.errors, self.requests = [], []
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.send(f"{domain}.enable")
+        self.resize(*self._size)
 
     def open(self, url: str) -> None:
         """Go to an address, and wait until the page has loaded."""
@@ -217,6 +229,8 @@ class Browser:
                 self._answers[message["id"]] = message
                 self._came.notify_all()
             return
+        if message.get("sessionId") != self._session:
+            return  # of a page that was closed
         method, params = message["method"], message["params"]
         if method == "Runtime.exceptionThrown":
             self.errors.append(_told(params["exceptionDetails"]))

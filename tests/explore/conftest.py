@@ -52,8 +52,15 @@ def serve() -> Serve:
     return _serve
 
 
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    """A headless browser."""
-    with Browser(tmp_path) as opened:
+@pytest.fixture(scope="session")
+def started_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A headless browser for all tests."""
+    with Browser(tmp_path_factory.mktemp("browser")) as opened:
         yield opened
+
+
+@pytest.fixture
+def browser(started_browser: Browser) -> Browser:
+    """A headless browser with a new page."""
+    started_browser.new_page()
+    return started_browser

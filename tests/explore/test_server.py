@@ -17,7 +17,7 @@ from training.tiny import TINY
 from unweave.errors import UnweaveError
 from unweave.explore.run_view import view_of
 from unweave.explore.server import PAGES, ExploreServer
-from unweave.explore.subject import HELD, Subject, subject_at
+from unweave.explore.subject import MOST_OPEN_RUNS, Subject, subject_at
 from unweave.methods import AE, BetaVAE
 from unweave.runs.spec import RunSpec
 from unweave.study.folder import StudyFolder
@@ -269,11 +269,11 @@ def test_links_out_of_the_folder_are_not_followed(run_folder: Path, serve: Serve
 def test_only_the_last_few_runs_are_held(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr("unweave.explore.run_view.open_run", lambda path, *_: opened.append(path.name))
-    ids = [str(i) for i in range(HELD + 1)]
+    ids = [str(i) for i in range(MOST_OPEN_RUNS + 1)]
     folders = {one: run_folder / one for one in ids}
     monkeypatch.setattr("unweave.explore.subject._folders_in", lambda *_: folders)
     subject = Subject(run_folder, "study")
-    for one in [*ids[:HELD], ids[0], ids[HELD], ids[0], ids[1]]:
+    for one in [*ids[:MOST_OPEN_RUNS], ids[0], ids[MOST_OPEN_RUNS], ids[0], ids[1]]:
         subject.view(one)
     assert opened == [*ids, ids[1]], "the one that was not seen longest made room"
 

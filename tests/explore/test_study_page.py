@@ -59,12 +59,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     thread.join()
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("browser")) as opened:
-        yield opened
-
-
 @pytest.fixture
 def page(browser: Browser, address: str) -> Browser:
     return opened(browser, address)

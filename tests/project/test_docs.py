@@ -120,11 +120,6 @@ def test_each_method_has_a_page(method: type[Method]) -> None:
     assert f"unweave train {method.name} " in page
     assert f"unweave.methods.{method.__name__}(" in page
     assert method.citation in page
-
-
-@with_each_method
-def test_pages_have_the_defaults_of_settings(method: type[Method]) -> None:
-    page = page_of_method(method.name)
     for setting in dataclasses.fields(method):
         default = f"{setting.default:,g}" if isinstance(setting.default, float) else str(setting.default)
         in_a_table = default.replace("|", "\\|")
@@ -135,7 +130,7 @@ def test_pages_have_the_defaults_of_settings(method: type[Method]) -> None:
 def test_pages_name_the_logged_quantities(method: type[Method]) -> None:
     spec, cpu = RunSpec(method(), data=TINY.name, batch=4, latents=3), torch.device("cpu")
     source = HostBatches(TINY, cpu)
-    sizes = source.label_sizes(spec.method.supply)
+    sizes = source.label_sizes(spec.method.sampling)
     update = Update(Population([spec], TINY.shape, cpu, sizes), source, len(TINY))
     update.run(1)
     rows = page_of_method(method.name).partition("## Logged quantities")[2].partition("##")[0]

@@ -1,6 +1,7 @@
 """Lint, format and types, as part of the tests: what is green here is green everywhere."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,17 @@ ROOT = Path(__file__).parents[2]
 def test_code_is_clean(command: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_scripts_of_the_pages_are_clean() -> None:
+    """Lint and format of the explorer's JavaScript; `npm install` puts the linter into node_modules."""
+    biome = shutil.which("biome", path=ROOT / "node_modules" / ".bin") or shutil.which("biome")
+    if biome is None:
+        pytest.skip("biome is not installed; npm install installs the version of package.json")
+    done = subprocess.run(
+        [biome, "check", "--error-on-warnings"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from unweave.progress import Progress
 from unweave.study import StudyFolder
 from unweave.study.planner import Unit
-from unweave.study.work import Progress, Work
+from unweave.study.work import Work
 
 
 class Line(NamedTuple):
@@ -31,12 +32,13 @@ class Noted:
 
     def train(self, study: StudyFolder, unit: Unit, progress: Progress) -> None:
         """Train, rest when the second line of the log is written, and say so."""
-        told: list[float] = []
+        reports = 0
 
-        def rest(share: float) -> None:
-            progress(share)
-            told.append(share)
-            if len(told) == 2 and _machine() == self.slow:
+        def rest(done: int, total: int, _what: str = "") -> None:
+            nonlocal reports
+            progress(done, total)
+            reports += 1
+            if reports == 2 and _machine() == self.slow:
                 self._note("rests", unit)
                 time.sleep(self.seconds)
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unweave.errors import UnweaveError
-from unweave.study.ledger import ATTEMPTS, DEATHS, LEASE, Ledger, Task, birth
+from unweave.study.ledger import ATTEMPTS, DEATHS, LEASE, Ledger, Task, process_start
 
 TRAIN = [Task(f"u{i}", "train", f"u{i}") for i in range(3)]
 EVALUATE = [Task(f"r{i}", "evaluate", f"u{i}", "mig") for i in range(3)]
@@ -125,7 +125,7 @@ def test_another_wish_opens_a_task_again(ledger: Ledger) -> None:
 
 def test_what_is_no_ledger(tmp_path: Path) -> None:
     (tmp_path / "x.sqlite").write_bytes(b"this is no database, whatever its name says" * 100)
-    with pytest.raises(UnweaveError, match="Delete it: it is made anew"):
+    with pytest.raises(UnweaveError, match="Delete it: it is rebuilt"):
         Ledger(tmp_path / "x.sqlite")
     with pytest.raises(UnweaveError, match=r"cannot use .* --shard"):
         Ledger(tmp_path / "no folder" / "x.sqlite")
@@ -137,11 +137,11 @@ def test_what_is_no_ledger(tmp_path: Path) -> None:
 
 
 def test_birth() -> None:
-    assert birth(os.getpid()) == birth(os.getpid()) is not None
+    assert process_start(os.getpid()) == process_start(os.getpid()) is not None
     child = subprocess.Popen([sys.executable, "-c", "pass"])
     while child.poll() is None:
         time.sleep(0.01)
-    assert birth(child.pid) is None
+    assert process_start(child.pid) is None
 
 
 @given(

@@ -11,6 +11,7 @@ from study.tiny import Pretend, tiny_spec
 from unweave.commands.study import study_app
 from unweave.data import load
 from unweave.errors import UnweaveError
+from unweave.progress import no_progress
 from unweave.runs.spec import RunSpec
 from unweave.study import StudyFolder, StudySpec, evaluation_time, measure, preset_named
 from unweave.study.display import evaluation_lines, training_table
@@ -66,7 +67,7 @@ def test_data_that_is_not_here_has_a_stand_in_of_as_many_channels(tmp_path: Path
 def test_what_is_trained_does_not_count(tmp_path: Path) -> None:
     study = StudyFolder.create(tmp_path, tiny_spec("0-4"))
     units = plan_of(study, 4)
-    Pretend().train(study, units[0], lambda share: None)  # noqa: ARG005
+    Pretend().train(study, units[0], no_progress)
     [part] = parts_of(study, units)
     assert (part.runs, part.model_steps) == (6, 30)
 
@@ -251,7 +252,8 @@ def test_the_plan_of_a_study(
         "training, measured for 20 seconds on cpu, 128 runs together, with color_dsprites and dsprites:"
     )
     assert lines[start + 6].split() == ["sum", "12,600", "3,465,000,000", "55.8"]
-    assert lines[start + 7] == "data that is not here is counted like data of as many channels that is"
+    estimated = "data sets without local files are estimated from one with the same number of channels"
+    assert lines[start + 7] == estimated
     # dSprites: 2 x 10 s and a grid of 737.28 s; colour and noisy: 2 x (10 + 1000) s; 1,800 runs each.
     seconds = (757.28 + 2 * 2020) / 3
     assert lines[start + 8].startswith(

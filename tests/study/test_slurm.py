@@ -16,6 +16,7 @@ from study.stand_in_slurm import StandInSlurm
 from study.tiny import Pretend, tiny_spec
 from unweave.commands.study import study_app
 from unweave.errors import UnweaveError
+from unweave.progress import no_progress
 from unweave.study import StudyFolder
 from unweave.study.engines.engine import ENGINES, EngineJob, drive, engine_named
 from unweave.study.engines.slurm import Record, SlurmEngine, submitted_jobs
@@ -70,9 +71,9 @@ class Scene:
         self.done = StudyFolder.create(path / "done", self.study.spec)
         work = Pretend()
         for unit in self.units:
-            work.train(self.done, unit, lambda _: None)
+            work.train(self.done, unit, no_progress)
             for run in unit.runs:
-                work.evaluate(self.done, run, lambda _: None)
+                work.evaluate(self.done, run, no_progress)
         (path / "shard.py").write_text(SHARD)
         self.program = (sys.executable, "-IS", str(path / "shard.py"), str(self.done.path))
         self.said: list[str] = []

@@ -50,7 +50,7 @@ def test_the_weakly_supervised_study() -> None:
     assert len(full.runs) == (4 * 2 + 1) * 6 * 5 * 50 == 13_500
     assert set(small.runs) < set(full.runs)
     assert {run.steps for run in full.runs} == {300_000}
-    assert {run.method.name for run in small.runs if run.method.supply.together == 1} == {"beta_vae"}
+    assert {run.method.name for run in small.runs if run.method.sampling.together == 1} == {"beta_vae"}
     units = make_units(small.runs, largest=60)
     assert [len(unit.runs) for unit in units] == [60, 60, 30], "without labels, with labels, single images"
 

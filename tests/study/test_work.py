@@ -12,6 +12,7 @@ from study.tiny import tiny_spec
 from unweave import cli
 from unweave.data import load
 from unweave.errors import UnweaveError
+from unweave.progress import no_progress
 from unweave.runs.spec import RunSpec
 from unweave.runs.store import RunFolder
 from unweave.study import StudyFolder
@@ -42,10 +43,6 @@ def trains_at_most(largest: int, tried: list[int], first: int = 0) -> Trains:
     return train
 
 
-def silent(_share: float) -> None:
-    """Nobody watches."""
-
-
 def ten_runs(folder: Path) -> tuple[StudyFolder, Unit]:
     study = StudyFolder.create(folder, tiny_spec("0-4"))
     return study, Unit(tuple(study.runs))
@@ -63,7 +60,7 @@ def test_all_runs_are_trained_once_whatever_fits(
 
     monkeypatch.setattr(memory, "train_runs", trains_at_most(room, tried, first=3))
     study, unit = ten_runs(tmp_path)
-    TrainAndScore("cpu", log_every=1, tell=tell).train(study, unit, silent)
+    TrainAndScore("cpu", log_every=1, tell=tell).train(study, unit, no_progress)
     assert tried == sizes
     assert updates == {(run, step): 1 for run in unit.runs for step in range(1, STEPS + 1)}
     outcomes = [(study.run_folder(run).result or {})["outcome"] for run in unit.runs]
@@ -87,7 +84,7 @@ def test_what_was_finished_before_the_memory_was_full_stays(
             written.append([file.stat().st_mtime_ns for file in early])
 
     monkeypatch.setattr(memory, "train_runs", train)
-    TrainAndScore("cpu").train(study, unit, silent)
+    TrainAndScore("cpu").train(study, unit, no_progress)
     assert len(written) == 3
     assert written[0] == written[1] == written[2]
 
@@ -98,7 +95,7 @@ def test_memory_is_given_back_before_the_next_try(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: handled.append(sys.exc_info()[1]))
     monkeypatch.setattr(memory, "train_runs", trains_at_most(2, []))
     study, unit = ten_runs(tmp_path)
-    TrainAndScore("cpu").train(study, unit, silent)
+    TrainAndScore("cpu").train(study, unit, no_progress)
     assert handled == [None, None]
 
 
@@ -111,7 +108,7 @@ def test_a_run_that_does_not_fit_is_said(tmp_path: Path, monkeypatch: pytest.Mon
         r"it, or take a smaller batch or --device cpu\."
     )
     with pytest.raises(UnweaveError, match=message):
-        TrainAndScore("cpu").train(study, unit, silent)
+        TrainAndScore("cpu").train(study, unit, no_progress)
     assert tried == [10, 5, 2, 1]
 
 

@@ -10,11 +10,11 @@ import torch
 from unweave.evaluation.scores import SCHEMA, Score, Scores
 from unweave.files import write_json
 from unweave.metrics import metric_named
+from unweave.progress import Progress
 from unweave.streams import Stream
 from unweave.study import StudyFolder, StudySpec
 from unweave.study.planner import Unit
 from unweave.study.spec import grid
-from unweave.study.work import Progress
 
 ORIGIN = {
     "image_shape": [1, 64, 64],
@@ -59,7 +59,7 @@ class Pretend:
                 folder.finish({"w": torch.zeros(1)}, result)
             else:
                 write_json(folder.path / "result.json", result)
-        progress(1.0)
+        progress(1, 1)
 
     def evaluate(self, study: StudyFolder, run_id: str, progress: Progress) -> None:
         """Pretend to measure."""
@@ -77,7 +77,7 @@ class Pretend:
             )
         content = {"schema": SCHEMA, "evaluations": [record.to_dict() for record in records]}
         write_json(study.run_path(run_id) / "scores.json", content)
-        progress(1.0)
+        progress(1, 1)
 
     def _note(self, *words: str) -> None:
         if self.diary is not None:

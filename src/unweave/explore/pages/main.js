@@ -1,9 +1,9 @@
 // Which view is shown: the run or the study that was named, or one run of the study.
 
 import { make } from "./lib/elements.js";
-import { showRun } from "./run/run.js";
 import { askJson, serverSource } from "./lib/source.js";
 import { readState, writeState } from "./lib/state.js";
+import { showRun } from "./run/run.js";
 
 const main = document.getElementById("main");
 const home = document.getElementById("home");
@@ -54,7 +54,7 @@ function studyState(state) {
   try {
     chosen = Object(JSON.parse(state.get("study") ?? "{}"));
   } catch {
-    // an address that was cut: begin anew
+    // The address was cut off: start from the defaults.
   }
   const address = () => ({ study: JSON.stringify(chosen) });
   const change = (partial) => {

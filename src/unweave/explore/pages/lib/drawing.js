@@ -3,7 +3,13 @@
 export function colours() {
   const style = getComputedStyle(document.documentElement);
   const named = (name) => style.getPropertyValue(`--${name}`).trim();
-  return { ink: named("ink"), dim: named("dim"), paper: named("paper"), accent: named("accent"), line: named("line") };
+  return {
+    ink: named("ink"),
+    dim: named("dim"),
+    paper: named("paper"),
+    accent: named("accent"),
+    line: named("line"),
+  };
 }
 
 // Image i of a batch as a small canvas; one channel is grey, three are red, green and blue.

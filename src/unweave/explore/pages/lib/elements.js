@@ -16,7 +16,12 @@ export function make(tag, properties = {}, ...children) {
 
 export function panel(name, title, ...children) {
   const id = `title${++made}`;
-  const element = make("section", { className: `panel ${name}` }, make("h2", { id, textContent: title }), ...children);
+  const element = make(
+    "section",
+    { className: `panel ${name}` },
+    make("h2", { id, textContent: title }),
+    ...children,
+  );
   element.setAttribute("aria-labelledby", id);
   return element;
 }
@@ -48,8 +53,17 @@ export function latest(work, report, pause = 0) {
 export function slider(text, properties) {
   const id = `slider${++made}`;
   const input = make("input", { type: "range", id, ...properties });
-  return { input, label: make("label", { htmlFor: id, textContent: text }), output: make("output", { htmlFor: id }) };
+  return {
+    input,
+    label: make("label", { htmlFor: id, textContent: text }),
+    output: make("output", { htmlFor: id }),
+  };
 }
 
 export const saver = (canvas, name) =>
-  make("button", { type: "button", className: "save", textContent: "Save PNG", onclick: () => savePng(canvas, name) });
+  make("button", {
+    type: "button",
+    className: "save",
+    textContent: "Save PNG",
+    onclick: () => savePng(canvas, name),
+  });

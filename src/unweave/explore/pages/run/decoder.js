@@ -6,11 +6,14 @@ const MAPS = {
   abs: () => Math.abs,
   clamp: (low, high) => (x) => Math.min(Math.max(x, low ?? -Infinity), high ?? Infinity),
   exp: () => Math.exp,
-  leaky_relu: (slope = 0.01) => (x) => (x > 0 ? x : slope * x),
+  leaky_relu:
+    (slope = 0.01) =>
+    (x) =>
+      x > 0 ? x : slope * x,
   log: () => Math.log,
   neg: () => (x) => -x,
   reciprocal: () => (x) => 1 / x,
-  relu: () => (x) => (x > 0 ? x : 0),
+  relu: () => (x) => Math.max(x, 0),
   round: () => (x) => (x - Math.floor(x) === 0.5 ? 2 * Math.round(x / 2) : Math.round(x)), // halves to even
   rsqrt: () => (x) => 1 / Math.sqrt(x),
   sigmoid: () => (x) => 1 / (1 + Math.exp(-x)),
@@ -80,7 +83,8 @@ const STEPS = {
   },
 
   // Of each row of x, those of these numbers.
-  gather: ({ among, each }, x, numbers) => numbers.map((number, n) => x[Math.floor(n / each) * among + number]),
+  gather: ({ among, each }, x, numbers) =>
+    numbers.map((number, n) => x[Math.floor(n / each) * among + number]),
 };
 
 // (rows, columns) from (columns, rows).
@@ -122,8 +126,11 @@ function transposedPixels({ height, width, inputs, outputs, kernel, stride, padd
 
 // A function from one code to what the steps make of it.
 export function computing({ steps, sizes, result }, numbers) {
-  let before = 0;
-  const constants = sizes.map((size) => numbers.subarray(before, (before += size)));
+  let end = 0;
+  const constants = sizes.map((size) => {
+    end += size;
+    return numbers.subarray(end - size, end);
+  });
   return (code) => {
     const values = [Float32Array.from(code)];
     const operand = (number) => (number < 0 ? constants[-number - 1] : values[number]);

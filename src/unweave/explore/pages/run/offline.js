@@ -1,7 +1,7 @@
 // An exported page: the run and its decoder are inside of it, and nothing is asked for.
 
-import { decoderOf } from "./decoder.js";
 import { make } from "../lib/elements.js";
+import { decoderOf } from "./decoder.js";
 import { showRun } from "./run.js";
 
 const PATIENCE = 25; // milliseconds of decoding before the page may answer the reader again
@@ -12,7 +12,13 @@ const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCod
 function offlineSource({ run, decoder, weights, examples, interventions }) {
   const [channels, height, width] = run.shape;
   const decodeOne = decoderOf(decoder, new Float32Array(bytesOf(weights).buffer));
-  const batch = (bytes) => ({ n: bytes.length / (channels * height * width), channels, height, width, bytes });
+  const batch = (bytes) => ({
+    n: bytes.length / (channels * height * width),
+    channels,
+    height,
+    width,
+    bytes,
+  });
   const shown = examples.map(({ image, code }) => ({ images: batch(bytesOf(image)), code }));
   const swap = run.swap && shown.length ? { ...run.swap, sheets: shown.length } : null;
   const decode = async (codes) => {
@@ -33,9 +39,14 @@ function offlineSource({ run, decoder, weights, examples, interventions }) {
     intervene: async (_factors, factor) => interventions[factor],
     swap: async (sheet) => {
       const { content, rows, columns } = run.swap;
-      const chosen = Array.from({ length: rows + columns }, (_, i) => shown[(STEP * sheet + i) % shown.length]);
+      const chosen = Array.from(
+        { length: rows + columns },
+        (_, i) => shown[(STEP * sheet + i) % shown.length],
+      );
       const styles = chosen.slice(rows);
-      const codes = chosen.slice(0, rows).flatMap((a) => styles.map((b) => [...a.code.slice(0, content), ...b.code.slice(content)]));
+      const codes = chosen
+        .slice(0, rows)
+        .flatMap((a) => styles.map((b) => [...a.code.slice(0, content), ...b.code.slice(content)]));
       const parts = [...chosen.map(({ images }) => images), await decode(codes)];
       return batch(new Uint8Array(await new Blob(parts.map(({ bytes }) => bytes)).arrayBuffer()));
     },
@@ -47,5 +58,7 @@ try {
   const record = JSON.parse(document.getElementById("record").textContent);
   await showRun(main, offlineSource(record));
 } catch (error) {
-  main.replaceChildren(make("p", { className: "message", role: "alert", textContent: `This page is damaged: ${error.message}` }));
+  main.replaceChildren(
+    make("p", { className: "message", role: "alert", textContent: `This page is damaged: ${error.message}` }),
+  );
 }

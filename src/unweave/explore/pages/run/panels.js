@@ -27,4 +27,5 @@ const PANELS = [
   { create: swapsPanel, suits: ({ run }) => run.swap },
 ];
 
-export const panelsOf = (context) => PANELS.filter(({ suits }) => suits(context)).map(({ create }) => create(context));
+export const panelsOf = (context) =>
+  PANELS.filter(({ suits }) => suits(context)).map(({ create }) => create(context));

@@ -17,7 +17,9 @@ export async function showRun(element, source, fixed = {}) {
     if (error) message.textContent = error.message;
   };
   let panels = [];
-  const changed = (what) => panels.forEach((panel) => panel.update(what));
+  const changed = (what) => {
+    for (const panel of panels) panel.update(what);
+  };
   const remember = latest(async () => view.ended || remembered(view, fixed), report, 300);
   const context = { run, view, source, report };
   context.moved = () => {
@@ -49,8 +51,16 @@ export async function showRun(element, source, fixed = {}) {
   };
   context.walk = walker(run, view, changed, context.moved);
   panels = panelsOf(context);
-  const save = make("button", { type: "button", textContent: "Save view as PNG", onclick: () => saveView(run, panels) });
-  const all = make("div", { className: run.information ? "panels" : "panels few" }, ...panels.map((panel) => panel.element));
+  const save = make("button", {
+    type: "button",
+    textContent: "Save view as PNG",
+    onclick: () => saveView(run, panels),
+  });
+  const all = make(
+    "div",
+    { className: run.information ? "panels" : "panels few" },
+    ...panels.map((panel) => panel.element),
+  );
   element.replaceChildren(message, heading(run, save), all, keys());
   for (const what of ["selection", "factors"]) changed(what);
   if (view.encodeFirst) encode();
@@ -66,13 +76,15 @@ function firstView(run) {
   };
   const factors = readNumbers(state, "f", run.factors.length);
   const known = factors?.every((v, j) => Number.isInteger(v) && v >= 0 && v < run.factors[j].size);
-  const codes = readNumbers(state, "z", run.latents)?.map((z, i) => Math.max(run.ranges[i][0], Math.min(run.ranges[i][1], z)));
+  const codes = readNumbers(state, "z", run.latents)?.map((z, i) =>
+    Math.max(run.ranges[i][0], Math.min(run.ranges[i][1], z)),
+  );
   const latent = whole("latent", run.latents) ?? run.order[0];
   return {
     codes: codes ?? [...run.start],
     factors: known ? factors : run.first_factors && [...run.first_factors],
     latent,
-    factor: run.factors.length ? whole("factor", run.factors.length) ?? bestFactor(run, latent) : null,
+    factor: run.factors.length ? (whole("factor", run.factors.length) ?? bestFactor(run, latent)) : null,
     sheet: whole("sheet", run.swap?.sheets) ?? 0,
     walking: null,
     encodeFirst: Boolean(known && !codes), // the address names an image, and no code of its own
@@ -120,29 +132,69 @@ function walker(run, view, changed, moved) {
 
 function heading(run, save) {
   const settings = Object.entries(run.settings).map(([name, value]) => `${name} ${value}`);
-  const facts = [run.data, ...settings, `seed ${run.seed}`, `${(run.steps ?? 0).toLocaleString("en")} steps`].join(" · ");
-  const scores = Object.entries(run.scores).map(([name, value]) => make("li", {}, `${name} `, make("b", { textContent: value.toFixed(3) })));
-  const element = make("div", { className: "heading" }, make("h1", { textContent: run.method }), make("p", { textContent: facts }), save);
-  if (scores.length) element.append(make("details", { className: "scores" }, make("summary", { textContent: `${scores.length} scores` }), make("ul", {}, ...scores)));
+  const facts = [
+    run.data,
+    ...settings,
+    `seed ${run.seed}`,
+    `${(run.steps ?? 0).toLocaleString("en")} steps`,
+  ].join(" · ");
+  const scores = Object.entries(run.scores).map(([name, value]) =>
+    make("li", {}, `${name} `, make("b", { textContent: value.toFixed(3) })),
+  );
+  const element = make(
+    "div",
+    { className: "heading" },
+    make("h1", { textContent: run.method }),
+    make("p", { textContent: facts }),
+    save,
+  );
+  if (scores.length)
+    element.append(
+      make(
+        "details",
+        { className: "scores" },
+        make("summary", { textContent: `${scores.length} scores` }),
+        make("ul", {}, ...scores),
+      ),
+    );
   if (run.note) element.append(make("p", { className: "hint", textContent: run.note }));
   return element;
 }
 
 function keys() {
-  const list = ["n, p: next, previous latent", "w: walk it, or stop", "r: back to the image’s code", "s: save the view", "arrows: move the slider or the cell that has the focus"];
-  return make("details", { className: "keys" }, make("summary", { textContent: "Keys" }), make("ul", {}, ...list.map((text) => make("li", { textContent: text }))));
+  const list = [
+    "n, p: next, previous latent",
+    "w: walk it, or stop",
+    "r: back to the image’s code",
+    "s: save the view",
+    "arrows: move the slider or the cell that has the focus",
+  ];
+  return make(
+    "details",
+    { className: "keys" },
+    make("summary", { textContent: "Keys" }),
+    make("ul", {}, ...list.map((text) => make("li", { textContent: text }))),
+  );
 }
 
 function saveView(run, panels) {
   const title = `${run.method} on ${run.data}, seed ${run.seed}`;
-  const parts = panels.filter((panel) => panel.canvas).map(({ element, canvas }) => ({ name: element.querySelector("h2").textContent, canvas }));
+  const parts = panels
+    .filter((panel) => panel.canvas)
+    .map(({ element, canvas }) => ({ name: element.querySelector("h2").textContent, canvas }));
   savePng(stacked(title, parts), run.name);
 }
 
 function endWith(context, changed, element) {
   const { run, view } = context;
   const pressed = (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("select, input:not([type=range]), textarea")) return;
+    if (
+      event.ctrlKey ||
+      event.metaKey ||
+      event.altKey ||
+      event.target.matches("select, input:not([type=range]), textarea")
+    )
+      return;
     const at = run.order.indexOf(view.latent);
     const focus = (place) => {
       const row = element.querySelector(`[data-latent="${run.order[(place + run.latents) % run.latents]}"]`);

@@ -1,6 +1,5 @@
 // Plots of many runs: one mark a run, drawn on a canvas, because thousands of elements would make a page slow.
 //
-// A plot is drawn through a pen, of which there are two: one for canvases and one that writes SVG files.
 // Colours are those of Okabe and Ito (2008); each goes with a shape of its own.
 
 const COLOURS = ["#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#CC79A7", "ink", "#B5A900"];
@@ -14,9 +13,8 @@ const SHAPES = [
   "M-3.3 -1.7L-1.7 -3.3L0 -1.6L1.7 -3.3L3.3 -1.7L1.6 0L3.3 1.7L1.7 3.3L0 1.6L-1.7 3.3L-3.3 1.7L-1.6 0Z",
   "M0 -4L1.1 -1.4L3.9 -1.2L1.8 0.6L2.4 3.4L0 1.9L-2.4 3.4L-1.8 0.6L-3.9 -1.2L-1.1 -1.4Z",
 ];
-const LARGEST_MARK = 9; // pixels across, with some room around it
+
 const FEW = 400; // so many marks or fewer are drawn larger and darker
-const FONT = "12px system-ui, sans-serif";
 const NEAR = 9; // pixels within which the pointer finds a mark
 
 // The colours of the page now; plots are drawn again when the page turns dark.
@@ -35,10 +33,11 @@ export function themeOf(element) {
 
 export function lookOf(place, theme) {
   const colour = COLOURS[place % COLOURS.length];
-  return { colour: colour === "ink" ? theme.ink : colour, shape: SHAPES[(place + Math.floor(place / 8)) % 8] };
+  return {
+    colour: colour === "ink" ? theme.ink : colour,
+    shape: SHAPES[(place + Math.floor(place / 8)) % 8],
+  };
 }
-
-// ---- axes -------------------------------------------------------------------------------------------------
 
 // An axis over numbers: the limits hold all shown values, and a little more.
 export function numberAxis(name, values, shown, { log = false, jitter = 0 } = {}) {
@@ -62,7 +61,9 @@ export function numberAxis(name, values, shown, { log = false, jitter = 0 } = {}
 // An axis over words: the places 0, 1, ... of those that shown runs have.
 export function wordAxis(name, words, shown) {
   const seen = new Uint8Array(words.names.length);
-  words.codes.forEach((code, i) => (seen[code] |= shown[i]));
+  words.codes.forEach((code, i) => {
+    seen[code] |= shown[i];
+  });
   const kept = words.names.filter((_, code) => seen[code]);
   const placeOf = words.names.map((word) => (kept.includes(word) ? kept.indexOf(word) : NaN));
   const values = Float64Array.from(words.codes, (code) => placeOf[code]);
@@ -101,7 +102,7 @@ export function shortNumber(value) {
 
 // A number in [-1, 1) for a run, always the same one: marks on the same value are drawn side by side.
 function shift(row) {
-  return ((Math.imul(row + 1, 0x9e3779b1) >>> 0) / 2 ** 31) - 1;
+  return (Math.imul(row + 1, 0x9e3779b1) >>> 0) / 2 ** 31 - 1;
 }
 
 function positions(axis, from, to) {
@@ -123,8 +124,6 @@ function valueAt(axis, place, from, to) {
   const value = axis.low + ((place - from) * (axis.high - axis.low)) / (to - from);
   return axis.log ? Math.exp(value) : value;
 }
-
-// ---- layout -----------------------------------------------------------------------------------------------
 
 // Where everything is: the frame in pixels, and the place of each run that is shown and has both values.
 export function layOut(width, height, x, y, shown) {
@@ -189,8 +188,6 @@ export function inRectangle(layout, [x0, y0, x1, y1]) {
   return inside;
 }
 
-// ---- drawing ----------------------------------------------------------------------------------------------
-
 // Draw the runs; those that are not lit, if any are, are faint. Medians are of the shown runs of each word.
 export function drawPlot(pen, layout, { looks, codes, order, lit, theme }) {
   drawAxes(pen, layout, theme);
@@ -221,8 +218,16 @@ export const LEGEND_HEIGHT = 24;
 
 export function drawLegend(pen, names, looks, theme) {
   let left = 54;
-  const places = names.map((name) => (left += 34 + 7 * name.length) - 34 - 7 * name.length);
-  pen.marks((stampOf) => places.forEach((at, k) => stampOf(looks[k], 1.4, 1)(at, LEGEND_HEIGHT / 2)));
+  const places = names.map((name) => {
+    const place = left;
+    left += 34 + 7 * name.length;
+    return place;
+  });
+  pen.marks((stampOf) => {
+    places.forEach((at, k) => {
+      stampOf(looks[k], 1.4, 1)(at, LEGEND_HEIGHT / 2);
+    });
+  });
   names.forEach((name, k) => {
     pen.text(name, places[k] + 10, LEGEND_HEIGHT / 2, { colour: theme.ink, align: "left", middle: true });
   });
@@ -241,11 +246,16 @@ function drawAxes(pen, { x, y, frame, height }, theme) {
     if (k % every) return;
     const most = frame.slanted ? 12 : 20;
     const short = text.length > most ? `${text.slice(0, most - 1)}…` : text;
-    if (frame.slanted) pen.text(short, place + 4, frame.bottom + 10, { colour: theme.dim, align: "right", turn: -0.7 });
+    if (frame.slanted)
+      pen.text(short, place + 4, frame.bottom + 10, { colour: theme.dim, align: "right", turn: -0.7 });
     else pen.text(short, place, frame.bottom + 15, { colour: theme.dim, align: "center" });
   });
   pen.text(x.name, (frame.left + frame.right) / 2, height - 6, { colour: theme.ink, align: "center" });
-  pen.text(y.name, 12, (frame.top + frame.bottom) / 2, { colour: theme.ink, align: "center", turn: -Math.PI / 2 });
+  pen.text(y.name, 12, (frame.top + frame.bottom) / 2, {
+    colour: theme.ink,
+    align: "center",
+    turn: -Math.PI / 2,
+  });
 }
 
 function drawMedians(pen, layout, theme) {
@@ -263,130 +273,4 @@ function drawMedians(pen, layout, theme) {
     pen.line(from, median, to, median, theme.paper, 5);
     pen.line(from, median, to, median, theme.ink, 2.5);
   });
-}
-
-// ---- pens -------------------------------------------------------------------------------------------------
-
-// A pen for a canvas of that size in CSS pixels; it begins with an empty sheet, clear if it has no colour.
-export function canvasPen(canvas, width, height, paper) {
-  const sharp = window.devicePixelRatio || 1;
-  canvas.width = Math.round(width * sharp);
-  canvas.height = Math.round(height * sharp);
-  const context = canvas.getContext("2d", { willReadFrequently: true });
-  context.scale(sharp, sharp);
-  if (paper) {
-    context.fillStyle = paper;
-    context.fillRect(0, 0, width, height);
-  }
-  context.font = FONT;
-  return {
-    line(x0, y0, x1, y1, colour, thick = 1) {
-      context.strokeStyle = colour;
-      context.lineWidth = thick;
-      context.beginPath();
-      context.moveTo(x0, y0);
-      context.lineTo(x1, y1);
-      context.stroke();
-    },
-    text(text, x, y, { colour, align, middle = false, turn = 0 }) {
-      context.save();
-      context.translate(x, y);
-      context.rotate(turn);
-      context.fillStyle = colour;
-      context.textAlign = align;
-      context.textBaseline = middle ? "middle" : "alphabetic";
-      context.fillText(text, 0, 0);
-      context.restore();
-    },
-    // Marks are mixed into the pixels here: the canvas's own functions take ten times as long for so many.
-    marks(draw) {
-      const pixels = context.getImageData(0, 0, canvas.width, canvas.height);
-      draw((look, size, opacity) => {
-        const mix = mixer(pixels, tileOf(look, size * sharp, opacity));
-        return (x, y) => mix(Math.round(x * sharp), Math.round(y * sharp));
-      });
-      context.putImageData(pixels, 0, 0);
-    },
-    ring(x, y, radius, colour) {
-      context.strokeStyle = colour;
-      context.lineWidth = 2;
-      context.beginPath();
-      context.arc(x, y, radius, 0, 2 * Math.PI);
-      context.stroke();
-    },
-    box(x0, y0, x1, y1, colour) {
-      context.strokeStyle = colour;
-      context.lineWidth = 1;
-      context.setLineDash([4, 3]);
-      context.strokeRect(x0, y0, x1 - x0, y1 - y0);
-      context.setLineDash([]);
-    },
-  };
-}
-
-// The pixels of a mark around its middle: x, y and opacity of each, and their one colour.
-function tileOf(look, scale, opacity) {
-  const side = 2 * Math.ceil(LARGEST_MARK * scale * 0.5) + 1;
-  const middle = (side - 1) / 2;
-  const ink = new OffscreenCanvas(side, side).getContext("2d", { willReadFrequently: true });
-  ink.translate(middle + 0.5, middle + 0.5);
-  ink.scale(scale, scale);
-  ink.fillStyle = look.colour;
-  ink.fill(new Path2D(look.shape));
-  const { data } = ink.getImageData(0, 0, side, side);
-  const points = [];
-  for (let k = 0; k < side * side; k++) {
-    const alpha = (data[4 * k + 3] / 255) * opacity;
-    if (alpha > 0) points.push([(k % side) - middle, Math.floor(k / side) - middle, alpha]);
-  }
-  const centre = 4 * (middle * side + middle); // the middle of every shape is filled
-  return { middle, points, colour: [...data.slice(centre, centre + 3)] };
-}
-
-function mixer({ data, width, height }, { middle, points, colour }) {
-  const steps = Int32Array.from(points, ([x, y]) => 4 * (y * width + x));
-  const alphas = Float32Array.from(points, (point) => point[2]);
-  const [red, green, blue] = colour;
-  return (x, y) => {
-    if (x < middle || y < middle || x + middle >= width || y + middle >= height) return;
-    const at = 4 * (y * width + x);
-    for (let k = 0; k < steps.length; k++) {
-      const place = at + steps[k];
-      const alpha = alphas[k];
-      data[place] += (red - data[place]) * alpha;
-      data[place + 1] += (green - data[place + 1]) * alpha;
-      data[place + 2] += (blue - data[place + 2]) * alpha;
-    }
-  };
-}
-
-// A pen that writes: `finish()` gives the elements of a drawing, for a <g> of an SVG file.
-export function svgPen() {
-  const parts = [];
-  const short = (number) => Number(number.toFixed(1));
-  const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
-  return {
-    line(x0, y0, x1, y1, colour, thick = 1) {
-      parts.push(`<path d="M${short(x0)} ${short(y0)}L${short(x1)} ${short(y1)}" stroke="${colour}" stroke-width="${thick}"/>`);
-    },
-    text(text, x, y, { colour, align, middle = false, turn = 0 }) {
-      const anchor = { left: "start", center: "middle", right: "end" }[align];
-      const place = `translate(${short(x)} ${short(y + (middle ? 4 : 0))}) rotate(${short((turn * 180) / Math.PI)})`;
-      parts.push(`<text transform="${place}" fill="${colour}" text-anchor="${anchor}">${plain(text)}</text>`);
-    },
-    marks(draw) {
-      draw((look, size, opacity) => {
-        const rest = `fill="${look.colour}" fill-opacity="${opacity}" d="${look.shape}"`;
-        return (x, y) => parts.push(`<path transform="translate(${short(x)} ${short(y)}) scale(${size})" ${rest}/>`);
-      });
-    },
-    ring(x, y, radius, colour) {
-      parts.push(`<circle cx="${short(x)}" cy="${short(y)}" r="${radius}" fill="none" stroke="${colour}" stroke-width="2"/>`);
-    },
-    box(x0, y0, x1, y1, colour) {
-      const size = `width="${short(x1 - x0)}" height="${short(y1 - y0)}"`;
-      parts.push(`<rect x="${short(x0)}" y="${short(y0)}" ${size} fill="none" stroke="${colour}" stroke-dasharray="4 3"/>`);
-    },
-    finish: () => parts.join("\n"),
-  };
 }

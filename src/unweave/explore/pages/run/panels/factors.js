@@ -6,7 +6,9 @@ const valueText = (factor, value) => factor.labels?.[value] ?? `${value + 1} of 
 
 export function factorsPanel({ run, view, select, chooseFactors }) {
   const element = panel("factors", "True factors");
-  element.append(make("p", { className: "hint", textContent: "Choose a true image; the latents start from its code." }));
+  element.append(
+    make("p", { className: "hint", textContent: "Choose a true image; the latents start from its code." }),
+  );
   const rows = run.factors.map((factor, j) => {
     const { input, label, output } = slider(factor.name, { min: 0, max: factor.size - 1, step: 1 });
     input.addEventListener("focus", () => select({ factor: j }));

@@ -10,32 +10,52 @@ export function interventionPanel({ run, view, source, report, select }) {
   const sentence = make("p", { role: "status", className: "finding" });
   const choice = make("div", { className: "choice", role: "group", label: "the factor that changes" });
   run.factors.forEach((factor, j) => {
-    choice.append(make("button", { type: "button", textContent: factor.name, onclick: () => select({ factor: j }) }));
+    choice.append(
+      make("button", { type: "button", textContent: factor.name, onclick: () => select({ factor: j }) }),
+    );
   });
   let found = null;
-  const update = latest(async () => {
-    const factor = view.factor;
-    const { values, mean } = await source.intervene(view.factors, factor);
-    const moves = view.codes.map((_, i) => spread(mean.map((code) => code[i])));
-    const order = run.order.toSorted((a, b) => moves[b] - moves[a]);
-    found = { factor, values, mean, moves, order, images: await someImages(source, view, factor, values) };
-    const name = run.factors[factor].name;
-    sentence.textContent = `Changing ${name} moves z${order[0]} most, by ${moves[order[0]].toFixed(2)}${
-      order.length > 1 ? `, then z${order[1]}, by ${moves[order[1]].toFixed(2)}` : ""}.`;
-    canvas.setAttribute("aria-label", `${sentence.textContent} Each line is a latent’s mean code over the values of ${name}.`);
-    draw(canvas, run, view, found);
-  }, report, 60);
+  const update = latest(
+    async () => {
+      const factor = view.factor;
+      const { values, mean } = await source.intervene(view.factors, factor);
+      const moves = view.codes.map((_, i) => spread(mean.map((code) => code[i])));
+      const order = run.order.toSorted((a, b) => moves[b] - moves[a]);
+      found = { factor, values, mean, moves, order, images: await someImages(source, view, factor, values) };
+      const name = run.factors[factor].name;
+      sentence.textContent = `Changing ${name} moves z${order[0]} most, by ${moves[order[0]].toFixed(2)}${
+        order.length > 1 ? `, then z${order[1]}, by ${moves[order[1]].toFixed(2)}` : ""
+      }.`;
+      canvas.setAttribute(
+        "aria-label",
+        `${sentence.textContent} Each line is a latent’s mean code over the values of ${name}.`,
+      );
+      draw(canvas, view, found);
+    },
+    report,
+    60,
+  );
   const hint = source.encode
     ? "One true factor takes all its values, the others stay as they are chosen above. Each line is a latent’s mean code."
     : "One true factor of the first image takes all its values. Each line is a latent’s mean code.";
-  const element = panel("intervention", "Change one true factor", make("p", { className: "hint", textContent: hint }), choice, sentence, canvas, saver(canvas, `${run.name}-intervention`));
+  const element = panel(
+    "intervention",
+    "Change one true factor",
+    make("p", { className: "hint", textContent: hint }),
+    choice,
+    sentence,
+    canvas,
+    saver(canvas, `${run.name}-intervention`),
+  );
   return {
     element,
     canvas,
     update(what) {
-      [...choice.children].forEach((button, j) => button.setAttribute("aria-pressed", view.factor === j));
+      [...choice.children].forEach((button, j) => {
+        button.setAttribute("aria-pressed", view.factor === j);
+      });
       if (what === "factors" || (what === "selection" && found?.factor !== view.factor)) update();
-      else if (found && what !== "codes") draw(canvas, run, view, found);
+      else if (found && what !== "codes") draw(canvas, view, found);
     },
   };
 }
@@ -44,12 +64,14 @@ const spread = (values) => Math.max(...values) - Math.min(...values);
 
 async function someImages(source, view, factor, values) {
   if (!source.observe) return null;
-  const places = [...new Set(Array.from({ length: SHOWN }, (_, s) => Math.round((s * (values.length - 1)) / (SHOWN - 1))))];
+  const places = [
+    ...new Set(Array.from({ length: SHOWN }, (_, s) => Math.round((s * (values.length - 1)) / (SHOWN - 1)))),
+  ];
   const factors = places.map((place) => view.factors.map((v, j) => (j === factor ? values[place] : v)));
   return { places, batch: await source.observe(factors) };
 }
 
-function draw(canvas, run, view, { values, mean, moves, order, images }) {
+function draw(canvas, view, { values, mean, moves, order, images }) {
   const shown = order.slice(0, 10);
   const size = 44;
   const top = images ? size + 14 : 8;
@@ -57,7 +79,9 @@ function draw(canvas, run, view, { values, mean, moves, order, images }) {
   const { ink, dim, accent, line } = colours();
   const inset = size / 2;
   const x = (place) => LEFT + inset + ((WIDTH - size) * place) / Math.max(values.length - 1, 1);
-  images?.places.forEach((place, s) => pen.drawImage(tile(images.batch, s), x(place) - size / 2, 2, size - 2, size - 2));
+  images?.places.forEach((place, s) => {
+    pen.drawImage(tile(images.batch, s), x(place) - size / 2, 2, size - 2, size - 2);
+  });
   const scale = (ROW - 8) / Math.max(moves[order[0]], 1);
   shown.forEach((i, r) => {
     const middle = top + (r + 0.5) * ROW;
@@ -69,7 +93,9 @@ function draw(canvas, run, view, { values, mean, moves, order, images }) {
     pen.strokeStyle = view.latent === i ? accent : ink;
     pen.lineWidth = view.latent === i ? 3 : 1.5;
     pen.beginPath();
-    codes.forEach((z, place) => pen.lineTo(x(place), middle - (z - centre) * scale));
+    codes.forEach((z, place) => {
+      pen.lineTo(x(place), middle - (z - centre) * scale);
+    });
     pen.stroke();
     pen.fillStyle = view.latent === i ? accent : ink;
     pen.fillText(`z${i}`, 12, middle);

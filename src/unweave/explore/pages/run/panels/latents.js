@@ -20,9 +20,21 @@ export function latentsPanel({ run, view, select, moved, walk, reset }) {
     bar.style.setProperty("--share", run.kl ? run.kl[i] / best : 0);
     const worth = run.kl ? `${run.kl[i].toFixed(2)} nats` : "";
     const button = make("button", {
-      type: "button", textContent: "walk", pressed: "false", label: `walk z${i}`, onclick: () => walk(view.walking === i ? null : i),
+      type: "button",
+      textContent: "walk",
+      pressed: "false",
+      label: `walk z${i}`,
+      onclick: () => walk(view.walking === i ? null : i),
     });
-    const row = make("div", { className: "slider latent" }, label, make("span", { className: "worth", title: "KL divergence from the prior" }, bar, worth), input, output, button);
+    const row = make(
+      "div",
+      { className: "slider latent" },
+      label,
+      make("span", { className: "worth", title: "KL divergence from the prior" }, bar, worth),
+      input,
+      output,
+      button,
+    );
     row.dataset.latent = i;
     (run.dead[i] ? dead : element).append(row);
     rows.push({ i, row, input, output, button });
@@ -31,9 +43,18 @@ export function latentsPanel({ run, view, select, moved, walk, reset }) {
   if (count) {
     const all = count === run.latents;
     const text = `${count} dead latent${count > 1 ? "s" : ""}: less than 0.01 nats of information`;
-    element.append(make("details", { open: all, className: "dead" }, make("summary", { textContent: text }), dead));
+    element.append(
+      make("details", { open: all, className: "dead" }, make("summary", { textContent: text }), dead),
+    );
   }
-  element.append(make("button", { type: "button", className: "reset", textContent: "Back to the image’s code", onclick: reset }));
+  element.append(
+    make("button", {
+      type: "button",
+      className: "reset",
+      textContent: "Back to the image’s code",
+      onclick: reset,
+    }),
+  );
   return {
     element,
     update(what) {

@@ -6,15 +6,33 @@ import { make, panel, saver } from "../../lib/elements.js";
 export function matrixPanel({ run, view, select }) {
   const caption = `Mutual information in nats, from ${run.points.toLocaleString("en")} images. A cell selects its latent and its factor.`;
   const canvas = make("canvas");
-  const element = panel("matrix", "Which latent knows which factor", make("p", { className: "hint", textContent: caption }));
-  const head = make("tr", {}, make("td"), ...run.factors.map((f) => make("th", { scope: "col", textContent: f.name })));
+  const element = panel(
+    "matrix",
+    "Which latent knows which factor",
+    make("p", { className: "hint", textContent: caption }),
+  );
+  const head = make(
+    "tr",
+    {},
+    make("td"),
+    ...run.factors.map((f) => make("th", { scope: "col", textContent: f.name })),
+  );
   const most = run.factors.map((f) => Math.log(Math.max(f.size, 2)));
   const cells = [];
   const body = run.order.map((i) => {
-    const row = make("tr", { className: run.dead[i] ? "faded" : "" }, make("th", { scope: "row", textContent: `z${i}` }));
+    const row = make(
+      "tr",
+      { className: run.dead[i] ? "faded" : "" },
+      make("th", { scope: "row", textContent: `z${i}` }),
+    );
     run.information[i].forEach((value, j) => {
       const label = `z${i} and ${run.factors[j].name}: ${value.toFixed(2)} nats`;
-      const button = make("button", { type: "button", label, textContent: value.toFixed(2), onclick: () => select({ latent: i, factor: j }) });
+      const button = make("button", {
+        type: "button",
+        label,
+        textContent: value.toFixed(2),
+        onclick: () => select({ latent: i, factor: j }),
+      });
       button.style.setProperty("--share", Math.min(1, value / most[j]));
       button.classList.toggle("strong", value / most[j] > 0.65);
       button.dataset.cell = `${i},${j}`;
@@ -66,5 +84,7 @@ function drawMatrix(canvas, run, most) {
     });
   });
   pen.fillStyle = ink;
-  run.order.forEach((i, row) => pen.fillText(`z${i}`, 10, top + (row + 0.5) * high));
+  run.order.forEach((i, row) => {
+    pen.fillText(`z${i}`, 10, top + (row + 0.5) * high);
+  });
 }

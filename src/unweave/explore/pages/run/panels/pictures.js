@@ -10,11 +10,16 @@ export function picturesPanel({ run, view, source, report }) {
   if (source.observe && view.factors) {
     element.append(make("figure", {}, truth, make("figcaption", { textContent: "true image" })));
   }
-  element.append(make("figure", {}, decoded, make("figcaption", { textContent: "decoded from the sliders" })));
+  element.append(
+    make("figure", {}, decoded, make("figcaption", { textContent: "decoded from the sliders" })),
+  );
   const decode = latest(async () => {
     paint(decoded, await source.decode([view.codes]));
     decoded.dataset.codes = view.codes.map((z) => z.toFixed(2)).join(","); // what is shown now
-    decoded.setAttribute("aria-label", `the decoded image of ${run.order.map((i) => `z${i} ${view.codes[i].toFixed(1)}`).join(", ")}`);
+    decoded.setAttribute(
+      "aria-label",
+      `the decoded image of ${run.order.map((i) => `z${i} ${view.codes[i].toFixed(1)}`).join(", ")}`,
+    );
   }, report);
   const observe = latest(async () => paint(truth, await source.observe([view.factors])), report);
   return {

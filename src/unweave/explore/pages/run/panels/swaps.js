@@ -8,7 +8,8 @@ const [SIZE, GAP, CORNER] = [84, 8, 110]; // of an image, between sources and wh
 export function swapsPanel({ run, view, source, report, select }) {
   const { content, rows, columns, sheets } = run.swap;
   const canvas = make("canvas", {
-    role: "img", className: "wide",
+    role: "img",
+    className: "wide",
     label: `${rows} rows and ${columns} columns of decoded images: content from the image at the left, style from the image at the top.`,
   });
   let shown = null;
@@ -19,11 +20,21 @@ export function swapsPanel({ run, view, source, report, select }) {
     draw();
     canvas.dataset.sheet = sheet; // what is shown now
   }, report);
-  const others = make("button", { type: "button", textContent: "Other images", onclick: () => select({ sheet: (view.sheet + 1) % sheets }) });
-  const hint = `Content (${latentsFrom(0, content)}) from the row, style (${latentsFrom(content, run.latents)}) from the column: `
-    + "the images at the left and at the top are true ones, all others are decoded.";
-  const element = panel("swaps", "Content of one image, style of another", make("p", { className: "hint", textContent: hint }), canvas,
-    make("div", { className: "choice" }, others, saver(canvas, `${run.name}-swaps`)));
+  const others = make("button", {
+    type: "button",
+    textContent: "Other images",
+    onclick: () => select({ sheet: (view.sheet + 1) % sheets }),
+  });
+  const hint =
+    `Content (${latentsFrom(0, content)}) from the row, style (${latentsFrom(content, run.latents)}) from the column: ` +
+    "the images at the left and at the top are true ones, all others are decoded.";
+  const element = panel(
+    "swaps",
+    "Content of one image, style of another",
+    make("p", { className: "hint", textContent: hint }),
+    canvas,
+    make("div", { className: "choice" }, others, saver(canvas, `${run.name}-swaps`)),
+  );
   return {
     element,
     canvas,
@@ -48,6 +59,7 @@ function drawSheet(canvas, rows, columns, images) {
   for (let c = 0; c < columns; c++) place(rows + c, left + c * SIZE, 0);
   for (let r = 0; r < rows; r++) {
     place(r, CORNER - SIZE, top + r * SIZE);
-    for (let c = 0; c < columns; c++) place(rows + columns + r * columns + c, left + c * SIZE, top + r * SIZE);
+    for (let c = 0; c < columns; c++)
+      place(rows + columns + r * columns + c, left + c * SIZE, top + r * SIZE);
   }
 }

@@ -17,11 +17,12 @@ export function traversalPanel({ run, view, source, report, select, moved }) {
   // With a prior all latents go over the same numbers; without one, each over those that images have.
   const alike = latents.every((i) => run.spans[i].every((end, k) => end === run.spans[latents[0]][k]));
   const columns = Array.from({ length: COLUMNS }, (_, c) => c / (COLUMNS - 1));
-  const valueOf = (i, share) => run.spans[i][0] + share * (run.spans[i][1] - run.spans[i][0]);
-  const heading = (share) => (alike ? valueOf(latents[0], share).toFixed(1) : `${Math.round(100 * share)} %`);
+  const codeAt = (i, share) => run.spans[i][0] + share * (run.spans[i][1] - run.spans[i][0]);
+  const heading = (share) => (alike ? codeAt(latents[0], share).toFixed(1) : `${Math.round(100 * share)} %`);
   const range = alike ? `from ${heading(0)} to ${heading(1)}` : "over 95 % of the range that images have";
   const canvas = make("canvas", {
-    role: "img", className: "wide",
+    role: "img",
+    className: "wide",
     label: `Traversals: each row moves one latent ${range}, the others stay. Rows: ${latents.map((i) => `z${i}`).join(", ")}.`,
   });
   let images = null;
@@ -29,35 +30,55 @@ export function traversalPanel({ run, view, source, report, select, moved }) {
     const pen = sized(canvas, left + COLUMNS * size, top + latents.length * size);
     const { ink, dim, accent } = colours();
     pen.fillStyle = dim;
-    columns.forEach((share, c) => pen.fillText(heading(share), left + c * size + 16, top / 2));
+    columns.forEach((share, c) => {
+      pen.fillText(heading(share), left + c * size + 16, top / 2);
+    });
     latents.forEach((i, r) => {
       pen.fillStyle = view.latent === i ? accent : ink;
       pen.fillText(`z${i}`, 8, top + (r + 0.5) * size);
       pen.fillStyle = dim;
       if (run.kl) pen.fillText(run.kl[i].toFixed(2), 40, top + (r + 0.5) * size);
-      if (images) columns.forEach((_, c) => pen.drawImage(tile(images, r * COLUMNS + c), left + c * size, top + r * size, size - 2, size - 2));
+      if (!images) return;
+      columns.forEach((_, c) => {
+        pen.drawImage(tile(images, r * COLUMNS + c), left + c * size, top + r * size, size - 2, size - 2);
+      });
       if (view.latent !== i) return;
       pen.strokeStyle = accent;
       pen.lineWidth = 2;
       pen.strokeRect(left - 2, top + r * size - 1, COLUMNS * size, size);
     });
   };
-  const decode = latest(async () => {
-    const codes = latents.flatMap((i) => columns.map((share) => view.codes.map((z, k) => (k === i ? valueOf(i, share) : z))));
-    images = await source.decode(codes);
-    draw();
-    canvas.dataset.drawn = Number(canvas.dataset.drawn ?? 0) + 1;
-  }, report, 150);
+  const decode = latest(
+    async () => {
+      const codes = latents.flatMap((i) =>
+        columns.map((share) => view.codes.map((z, k) => (k === i ? codeAt(i, share) : z))),
+      );
+      images = await source.decode(codes);
+      draw();
+      canvas.dataset.drawn = Number(canvas.dataset.drawn ?? 0) + 1;
+    },
+    report,
+    150,
+  );
   canvas.addEventListener("click", (event) => {
     const scale = (left + COLUMNS * size) / canvas.clientWidth;
-    const [c, r] = [Math.floor((event.offsetX * scale - left) / size), Math.floor((event.offsetY * scale - top) / size)];
+    const [c, r] = [
+      Math.floor((event.offsetX * scale - left) / size),
+      Math.floor((event.offsetY * scale - top) / size),
+    ];
     if (!(c in columns) || !(r in latents)) return;
-    view.codes[latents[r]] = valueOf(latents[r], columns[c]);
+    view.codes[latents[r]] = codeAt(latents[r], columns[c]);
     select({ latent: latents[r] });
     moved();
   });
   const hint = `From the code of the sliders, one latent a row, ${range}. Click an image to go there.`;
-  const element = panel("traversal", "Traversals", make("p", { className: "hint", textContent: hint }), canvas, saver(canvas, `${run.name}-traversals`));
+  const element = panel(
+    "traversal",
+    "Traversals",
+    make("p", { className: "hint", textContent: hint }),
+    canvas,
+    saver(canvas, `${run.name}-traversals`),
+  );
   return {
     element,
     canvas,
