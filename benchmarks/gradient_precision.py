@@ -33,7 +33,7 @@ def gradients(folder: RunFolder, data: GroundTruth, precision: Precision, step: 
     context: Precision = "float32" if precision == "bf16" else precision
     device, spec = pick_device("auto"), replace(folder.spec, precision=context)
     source = HostBatches(data, device)
-    run = Population([spec], data.shape, device, source.label_sizes(spec.method.supply))
+    run = Population([spec], data.shape, device, source.label_sizes(spec.method.sampling))
     trained = {f"weights.{name}": weight for name, weight in folder.weights().items()}
     moments = {name: torch.zeros_like(moment) for name, moment in run.run_state(0).items()}
     run.load_run_state(0, moments | trained)

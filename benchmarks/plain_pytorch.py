@@ -72,7 +72,7 @@ def graph_step(device: torch.device) -> Callable[[], None]:
     encoder, decoder = (part.to(device) for part in model())
     parameters = [*encoder.parameters(), *decoder.parameters()]
     optimiser = torch.optim.Adam(parameters, 1e-4, capturable=True, fused=True)
-    table = ResidentBatches(load("dsprites"), device, None).table.images
+    table = ResidentBatches(load("dsprites"), device).table.images
     shifts = torch.arange(7, -1, -1, dtype=torch.uint8, device=device)
 
     def draw() -> Tensor:

@@ -22,7 +22,7 @@ from benchmarks.published import SCORES, in_order
 from benchmarks.result_tables import add_published, keep_record, parser_of
 
 from unweave.report.published import published
-from unweave.report.rank_among_published import SETTING, beside
+from unweave.report.rank_among_published import SETTING, rank_among_published
 from unweave.results import read_table, wide
 
 
@@ -63,7 +63,10 @@ def main() -> None:
         name: read_table(Path(path)).table for name, path in (pair.split("=", 1) for pair in given.results)
     }
     theirs = published(given.published).table
-    compared = [beside(table, theirs, list(SCORES)).assign(precision=name) for name, table in own.items()]
+    compared = [
+        rank_among_published(table, theirs, list(SCORES)).assign(precision=name)
+        for name, table in own.items()
+    ]
     table = in_order(pd.concat(compared, ignore_index=True))
     print(markdown(table))
     print()

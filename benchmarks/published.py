@@ -23,7 +23,7 @@ from benchmarks.result_tables import keep_record, options
 
 from unweave.report.names import METHODS
 from unweave.report.published import published
-from unweave.report.rank_among_published import beside, outside
+from unweave.report.rank_among_published import outside, rank_among_published
 from unweave.results import METHOD_ORDER, read_table, wide
 
 # Score, its name in the table, and the decimals worth printing.
@@ -108,7 +108,7 @@ def main() -> None:
     """Compare, and write what was asked for."""
     given = options(__doc__, published=True)
     own = read_table(given.results).table
-    table = in_order(beside(own, published(given.published).table, list(SCORES)))
+    table = in_order(rank_among_published(own, published(given.published).table, list(SCORES)))
     print(markdown(table))
     print()
     print(summary(table))

@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from study.chaos import STUDY, chaos, start, table_of
 from study.tiny import Pretend
+from unweave.progress import no_progress
 from unweave.study import StudyFolder, StudySpec, preset_named
 from unweave.study.engines.local import Post, run_local
 from unweave.study.ledger import Ledger
@@ -67,9 +68,9 @@ def work_alone(spec: StudySpec, runs: int = 1280) -> float:
         units = plan_of(study, 64)
         start_time = time.perf_counter()
         for unit in units:
-            Pretend().train(study, unit, lambda _: None)
+            Pretend().train(study, unit, no_progress)
             for run in unit.runs:
-                Pretend().evaluate(study, run, lambda _: None)
+                Pretend().evaluate(study, run, no_progress)
         return (time.perf_counter() - start_time) / runs
 
 

@@ -3,14 +3,19 @@
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from plugins.outside import install
+from unweave.cli import app
 from unweave.data import CATALOGUE
 from unweave.methods import METHODS
+from unweave.nn.distributions.likelihood import LIKELIHOODS, Likelihood
+from unweave.nn.networks.architectures import ARCHITECTURES, Architecture
 
 
 def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -25,6 +30,29 @@ def test_show_draws_a_sheet_on_a_machine_without_any_file(tmp_path: Path) -> Non
     pixels = np.asarray(Image.open(tmp_path / "sheet.png"))
     assert pixels.shape[0] > 600
     assert (pixels == 0).any(), "no sprite's background"
+
+
+@pytest.mark.parametrize(
+    ("group", "built_in", "plugin"),
+    [("architectures", ARCHITECTURES, "my_mlp"), ("likelihoods", LIKELIHOODS, "my_squared")],
+)
+def test_built_in_and_installed_parts_are_listed(
+    group: str,
+    built_in: Mapping[str, Architecture | Likelihood],
+    plugin: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    parts = {plugin: f"cli_{group}:{plugin.upper().replace('MY_SQUARED', 'SQUARED')}", "gone": "cli_no:GONE"}
+    install(tmp_path, f"cli_{group}", {f"unweave.{group}": parts})
+    monkeypatch.syspath_prepend(tmp_path)
+    app([group, "list"], result_action="return_value")
+    printed = capsys.readouterr()
+    lines = {line.split()[0]: line for line in printed.out.splitlines()}
+    assert list(lines) == ["name", *built_in, plugin]
+    assert all(part.description in lines[name] for name, part in built_in.items())
+    assert f'the {group[:-1]} "gone" of a plug-in is left out' in printed.err
 
 
 def test_list_names_all_data_sets() -> None:

@@ -109,12 +109,12 @@ def test_far_tails_keep_their_digits() -> None:
 @with_each_prior
 def test_the_jacobian_is_that_of_finite_differences(prior: Distribution) -> None:
     codes, step = codes_of(prior, 40), 1e-6
-    found = jacobian(codes, prior=prior)
-    assert (found != 0).all()
+    result = jacobian(codes, prior=prior)
+    assert (result != 0).all()
     for j in range(3):
         shift = step * np.eye(3)[j]
         up, down = entangle(codes + shift, prior=prior), entangle(codes - shift, prior=prior)
-        np.testing.assert_allclose(found[:, :, j], (up - down) / (2 * step), rtol=2e-4, atol=1e-6)
+        np.testing.assert_allclose(result[:, :, j], (up - down) / (2 * step), rtol=2e-4, atol=1e-6)
 
 
 @with_each_prior
@@ -129,8 +129,8 @@ def test_the_density_is_kept_point_by_point(prior: Distribution) -> None:
 
 
 def test_the_jacobian_of_normal_codes_is_the_matrix() -> None:
-    found = jacobian(normal_codes(3, 5), mixing="cosines")
-    np.testing.assert_array_equal(found, np.broadcast_to(cosines(3), (5, 3, 3)))
+    result = jacobian(normal_codes(3, 5), mixing="cosines")
+    np.testing.assert_array_equal(result, np.broadcast_to(cosines(3), (5, 3, 3)))
 
 
 @pytest.mark.parametrize("mixing", ["reflection", "cosines"])
@@ -298,10 +298,10 @@ def test_codes_of_a_run(tmp_path: Path) -> None:
 
 
 def test_factors_need_no_files_and_unknown_names_are_told(tmp_path: Path) -> None:
-    found = subject_named("cars3d", "mean", Effort((60, 30)), "cpu", tmp_path, None)
-    assert found.codes.shape == (90, 3)
-    assert found.code_names == ("elevation", "azimuth", "object")
-    np.testing.assert_array_equal(found.codes, found.factors)
+    result = subject_named("cars3d", "mean", Effort((60, 30)), "cpu", tmp_path, None)
+    assert result.codes.shape == (90, 3)
+    assert result.code_names == ("elevation", "azimuth", "object")
+    np.testing.assert_array_equal(result.codes, result.factors)
     with pytest.raises(UnweaveError, match=r'"dsprits" is neither .* Did you mean "dsprites"\?'):
         subject_named("dsprits", "mean", Effort(), "cpu", None, None)
 

@@ -77,10 +77,10 @@ def test_one_picture_of_each_data_set_and_method(study: Path) -> None:
         folder = study / f"beta_vae-dsprites-seed0-{run:0>16}" / "pictures"
         folder.mkdir(parents=True)
         Image.new("RGB", (8, 8)).save(folder / "reconstructions.png")
-    found = pictures_of_runs([study], table(runs, SIX), RECONSTRUCTIONS)
+    result = pictures_of_runs([study], table(runs, SIX), RECONSTRUCTIONS)
     # Runs 0 to 8 are of the first method, 9 to 17 of the second: strengths 1, 2, 4 with three seeds each.
-    assert [title for title, _ in found] == ["dSprites: β-VAE 1", "dSprites: FactorVAE 1"]
-    assert [path.parts[-3][-1] for _, path in found] == ["1", "b"]
+    assert [title for title, _ in result] == ["dSprites: β-VAE 1", "dSprites: FactorVAE 1"]
+    assert [path.parts[-3][-1] for _, path in result] == ["1", "b"]
     assert pictures_of_runs([study / "results.parquet"], table(runs, SIX), RECONSTRUCTIONS) == []
 
 

@@ -281,8 +281,8 @@ def test_other_tools_from_files(tmp_path: Path) -> None:
     THEIRS.to_parquet(tmp_path / "theirs.parquet")
     expected: Results = from_columns(THEIRS, MAPPING)
     for name in ("theirs.csv", "theirs.parquet"):
-        found = from_columns(tmp_path / name, tmp_path / "map.toml")
-        pd.testing.assert_frame_equal(found.table, expected.table)
+        result = from_columns(tmp_path / name, tmp_path / "map.toml")
+        pd.testing.assert_frame_equal(result.table, expected.table)
     (tmp_path / "map.toml").write_text("columns = ")
     with pytest.raises(UnweaveError, match=r"map\.toml cannot be read as a TOML file"):
         from_columns(THEIRS, tmp_path / "map.toml")

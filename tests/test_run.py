@@ -168,7 +168,7 @@ def test_named_data_are_opened_again(tmp_path: Path) -> None:
 def test_altered_data_are_not_taken_for_the_data_of_their_name(tmp_path: Path) -> None:
     held_out = hold_out(unweave.data.load("dsprites"), [{"shape": 0}])
     run = train(tmp_path, replace(held_out, name="dsprites"), batch=2)
-    with pytest.raises(UnweaveError, match=r"trained on another dsprites .*; drawn uniformly\)\. Make that"):
+    with pytest.raises(UnweaveError, match=r"trained on another dsprites .*; drawn uniformly\)\. Recreate"):
         _ = unweave.load(run.path).data
     with pytest.raises(UnweaveError, match='other data of the name "dsprites": data_drawn was'):
         train(tmp_path, "dsprites", batch=2)

@@ -80,7 +80,7 @@ def test_the_card_says_what_was_trained_and_how_to_use_and_cite_it(folder: RunFo
         "| gradient clip | none |",
         "| kl | 12.5 |",
         "| elbo | none |",
-        "in 2 seconds beside 3 other run(s) on a CPU, with unweave 0.1.0,\ntorch 2.9, Python 3.11.",
+        "in 2 seconds with 3 other run(s) on a CPU, with unweave 0.1.0,\ntorch 2.9, Python 3.11.",
         "licence of the images: CC0",
         'unweave.load("path/of/this/folder")',
         "(n, 10) means, of (n, 1, 32, 32) images",

@@ -21,8 +21,9 @@ from unweave.commands.train import Options, _tensorboard, specs_of, train_app
 from unweave.display.progress import losses
 from unweave.errors import UnweaveError
 from unweave.methods import QLAE, VAE, BetaTCVAE, BetaVAE, FactorVAE, InfoVAE
-from unweave.runs.run import folder_name
+from unweave.runs.run import Run, folder_name
 from unweave.runs.spec import RunSpec
+from unweave.study import work as work_module
 from unweave.training.trainer import Report
 
 QUICK = ["--steps", "4", "--batch", "4", "--device", "cpu", "--no-scores"]
@@ -55,7 +56,7 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def here(*arguments: str) -> None:
+def train_here(*arguments: str) -> None:
     """The command in this process, up to its errors."""
     train_app()(arguments, exit_on_error=False, print_error=False, result_action="return_value")
 
@@ -93,17 +94,36 @@ def test_train_makes_a_run_folder_and_the_second_time_does_nothing(tmp_path: Pat
 
 def test_seeds_and_sweeps_make_several_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = ["--out", str(tmp_path), "--no-pictures"]
-    here("beta_vae", "--seeds", "0-1", "--sweep", "beta=1,8", *QUICK, *out)
-    found = {(r.spec.method, r.spec.seed) for r in map(unweave.load, tmp_path.iterdir())}
-    assert found == {(BetaVAE(beta), seed) for beta in (1.0, 8.0) for seed in (0, 1)}
+    train_here("beta_vae", "--seeds", "0-1", "--sweep", "beta=1,8", *QUICK, *out)
+    trained = {(r.spec.method, r.spec.seed) for r in map(unweave.load, tmp_path.iterdir())}
+    assert trained == {(BetaVAE(beta), seed) for beta in (1.0, 8.0) for seed in (0, 1)}
     assert "4 runs of beta_vae" in capsys.readouterr().out
     assert files(tmp_path / folder_name(RunSpec(BetaVAE(8.0), steps=4, batch=4))) == [
         name for name in FILES if not name.startswith("pictures")
     ]
-    here("beta_vae", "--seeds", "0-2", *QUICK, *out, "--beta", "8")
+    train_here("beta_vae", "--seeds", "0-2", *QUICK, *out, "--beta", "8")
     assert "3 runs of beta_vae on dsprites, 4 steps" in (said := capsys.readouterr().out)
     assert "2 already done" in said
     assert len(list(tmp_path.iterdir())) == 5
+
+
+def test_a_run_that_cannot_be_measured_does_not_stop_a_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[int] = []
+
+    def measure(run: Run, *_arguments: Any, **_options: Any) -> list[Any]:
+        measured.append(run.spec.seed)
+        if run.spec.seed == 0:
+            raise UnweaveError("its codes are not finite.")
+        return []
+
+    monkeypatch.setattr(work_module, "evaluate_run", measure)
+    scored = [option for option in QUICK if option != "--no-scores"]
+    with pytest.raises(UnweaveError, match="1 run cannot be measured, the first because: its codes are"):
+        train_here("vae", "--seeds", "0-1", *scored, "--no-pictures", "--out", str(tmp_path))
+    assert measured == [0, 1]
+    assert not list(tmp_path.glob("ledger*"))
 
 
 def test_a_signal_saves_says_how_to_go_on_and_ends_with_130(tmp_path: Path) -> None:
@@ -219,7 +239,7 @@ def test_bad_input_is_refused_before_anything_is_written(
 ) -> None:
     # main() makes one line and exit status 2 of these two.
     with pytest.raises((UnweaveError, CycloptsError), match=re.escape(message)) as caught:
-        here(*arguments, *([] if "--bta" in arguments else ["--out", str(tmp_path / "runs")]))
+        train_here(*arguments, *([] if "--bta" in arguments else ["--out", str(tmp_path / "runs")]))
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "runs").exists()
 
@@ -239,13 +259,13 @@ def test_folders_and_checkpoints_that_are_not_of_the_run(tmp_path: Path) -> None
     folder.mkdir()
     (folder / "thesis.txt").write_text("keep")
     with pytest.raises(UnweaveError, match=r"has files that are not of a run\. Choose another folder"):
-        here(*arguments)
+        train_here(*arguments)
     (folder / "thesis.txt").unlink()
     (folder / "spec.json").write_text('{"name": "a package"}')
     with pytest.raises(UnweaveError, match=r"spec\.json is not of a run"):
-        here(*arguments)
+        train_here(*arguments)
     (folder / "spec.json").unlink()
-    here(*arguments)
+    train_here(*arguments)
     whole = (folder / "weights.safetensors").read_bytes()
     for name in ("result.json", "weights.safetensors"):
         (folder / name).unlink()
@@ -253,12 +273,12 @@ def test_folders_and_checkpoints_that_are_not_of_the_run(tmp_path: Path) -> None
     with pytest.raises(
         UnweaveError, match=r"checkpoint-2\.safetensors: .* Delete this file and run the same"
     ):
-        here(*arguments)
+        train_here(*arguments)
     (folder / "checkpoint-2.safetensors").write_bytes(whole)  # tensors, but not those of a checkpoint
     with pytest.raises(UnweaveError, match=r"cannot go on from step 2 .* Delete that checkpoint"):
-        here(*arguments)
+        train_here(*arguments)
     (folder / "checkpoint-2.safetensors").unlink()
-    here(*arguments)
+    train_here(*arguments)
     assert (folder / "weights.safetensors").read_bytes() == whole
 
 
@@ -282,15 +302,15 @@ def test_tensorboard_is_told_of_each_run(tmp_path: Path, monkeypatch: pytest.Mon
     module = types.ModuleType("torch.utils.tensorboard")
     module.SummaryWriter = Writer  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
-    told: list[Report] = []
+    reports: list[Report] = []
     with ExitStack() as stack:
-        tell = _tensorboard(told.append, {"a": tmp_path / "a", "b": tmp_path / "b"}, stack)
+        tell = _tensorboard(reports.append, {"a": tmp_path / "a", "b": tmp_path / "b"}, stack)
         tell(Report(10, 20, ("a", "b"), ({"kl": 1.0}, {"kl": 2.0}), 0.0))
         tell(Report(20, 20, ("b",), ({"kl": 3.0},), 0.0))
     a, b = str(tmp_path / "a" / "tensorboard"), str(tmp_path / "b" / "tensorboard")
     assert written[:3] == [(a, "kl", 1.0, 10), (b, "kl", 2.0, 10), (b, "kl", 3.0, 20)]
     assert {folder for folder, name, *_ in written[3:] if name == "closed"} == {a, b}
-    assert [report.step for report in told] == [10, 20]
+    assert [report.step for report in reports] == [10, 20]
 
 
 def test_tensorboard_that_is_not_installed_is_said_first(
@@ -298,7 +318,7 @@ def test_tensorboard_that_is_not_installed_is_said_first(
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(UnweaveError, match=r"pip install unweave\[tensorboard\]"):
-        here("vae", "--tensorboard", *QUICK, "--out", str(tmp_path / "runs"))
+        train_here("vae", "--tensorboard", *QUICK, "--out", str(tmp_path / "runs"))
     assert not (tmp_path / "runs").exists()
 
 

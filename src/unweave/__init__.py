@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from unweave.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from unweave import data, impossibility, methods, metrics, report, selection, study
+    from unweave import data, impossibility, methods, metrics, plugins, report, selection, study
     from unweave.errors import UnweaveError
     from unweave.evaluation.evaluate import evaluate
     from unweave.evaluation.scores import Scores
@@ -41,6 +41,7 @@ __all__ = [
     "load",
     "methods",
     "metrics",
+    "plugins",
     "report",
     "select",
     "selection",

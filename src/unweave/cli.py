@@ -17,27 +17,16 @@ from unweave.commands.command_app import (
     command_app,
     run_command_line,
 )
-from unweave.commands.console import console, print_problem, progress, say
+from unweave.commands.console import print_problem, progress, say
 from unweave.commands.data import data_app
-from unweave.commands.listing import Listing
+from unweave.commands.parts import architectures_app, likelihoods_app, methods_app
 from unweave.errors import UnweaveError, did_you_mean
+from unweave.layout import RESULTS_FILE
 
 app = command_app("unweave", "Learn, measure and compare disentangled representations.", __version__)
 app.command(data_app)
-methods = command_app("methods", "Methods of learning a representation.")
-app.command(methods)
-
-
-@methods.command(name="list")
-def list_methods() -> None:
-    """List all methods: what they are, and their settings with their defaults."""
-    from unweave.methods import METHODS, plugin_methods, settings_of, summary
-
-    table = Listing("name", "what it is", "settings", below="settings")
-    for kind in (*METHODS, *plugin_methods(print_problem)):
-        settings = ", ".join(f"{name} {value}" for name, value in settings_of(kind()).items())
-        table.add_row(kind.name, summary(kind), settings or "none")
-    console().print(table)
+for parts in (methods_app, architectures_app, likelihoods_app):
+    app.command(parts)
 
 
 @app.command(help_flags=[])
@@ -72,7 +61,8 @@ def evaluate_codes(
     ----------
     subjects
         Folders of runs, folders of such folders, or files of codes and factors: .npz with codes (n, d) and
-        factors (n, k), or .csv, .tsv and .parquet with columns z0, z1, ... and a column for each factor.
+        factors (n, k), or .csv, .tsv and .parquet with columns z0, z1, ... and a column for each factor. Or
+        an encoder in an .onnx file, which encodes the data set `--data`.
     metrics
         Names with commas between them, or quick, headline, study or all. See `unweave metrics list`.
     representation
@@ -94,7 +84,8 @@ def evaluate_codes(
     device
         Where runs encode: auto, cpu, cuda or cuda:1.
     data
-        Where your own data lies now, if it has moved since the run was trained.
+        The data set that an .onnx file encodes: a name, or the path of your own. For a run: where your own
+        data lies now, if it has moved since the run was trained.
     data_root
         Folder of the official files of data sets.
     """
@@ -104,19 +95,19 @@ def evaluate_codes(
 
     if not subjects:
         raise UnweaveError("name what to evaluate: the folder of a run, or a file codes.npz.")
-    metrics_named(metrics)  # a wrong name is told before anything takes time
+    metrics_named(metrics)  # a wrong name is an error before anything takes time
     check_output(json)
     check_output(plot, PICTURE)
     kinds = ("mean", "sampled") if representation == "both" else (representation,)
     effort = Effort(points, repeats, seed)
     options = Options(metrics, kinds, effort, device, data, data_root, keep_codes, factors)
-    found, skipped = evaluate_subjects(subjects, options)
+    scores, skipped = evaluate_subjects(subjects, options)
     if json is not None:
-        write(found, json)
+        write(scores, json)
         print(f"-> {json}")
     if plot is not None:
-        for i, record in enumerate(found):
-            target = plot if len(found) == 1 else plot.with_stem(f"{plot.stem}-{i}")
+        for i, record in enumerate(scores):
+            target = plot if len(scores) == 1 else plot.with_stem(f"{plot.stem}-{i}")
             record.plot(target)
             print(f"-> {target}")
     if skipped:
@@ -182,22 +173,22 @@ def impossibility(
     from unweave.impossibility import compare
     from unweave.metrics.lookup import metrics_named
 
-    metrics_named(metrics)  # a wrong name is told before anything takes time
+    metrics_named(metrics)  # a wrong name is an error before anything takes time
     check_output(output, PICTURE)
     with progress(f"entangling {subject}") as tell:
-        found = subject_named(subject, representation, Effort(points, seed=seed), device, data_root, tell)
+        chosen = subject_named(subject, representation, Effort(points, seed=seed), device, data_root, tell)
         comparison = compare(
-            found.codes,
-            found.factors,
+            chosen.codes,
+            chosen.factors,
             mixing=mixing,
             metrics=metrics,
             points=points,
-            code_names=found.code_names,
-            factor_names=found.factor_names,
+            code_names=chosen.code_names,
+            factor_names=chosen.factor_names,
             seed=seed,
             tell=tell,
         )
-    show_comparison(found.title, comparison)
+    show_comparison(chosen.title, comparison)
     comparison.plot(output)
     print(f"-> {output}")
 
@@ -220,7 +211,7 @@ def report(
     output
         Folder of the report. Open index.html in it.
     published
-        Folder of the published results (results_*.csv), to report on, alone or beside the others.
+        Folder of the published results (results_*.csv), to report on, alone or with the others.
     mapping
         TOML file that says which column is what, for tables of other tools.
     representation
@@ -293,12 +284,12 @@ def select(
     judges = metrics_asked(metrics)
     check_output(output, TABLE)
     with progress("selecting") as tell:
-        found = selected(study, by, within, images, data, device, data_root, tell)
-    show_selection(found, by, top)
-    table = write(found, output)
-    show_judgement(found, by, judges)
+        selection = selected(study, by, within, images, data, device, data_root, tell)
+    show_selection(selection, by, top)
+    table = write(selection, output)
+    show_judgement(selection, by, judges)
     print(f"-> {table}")
-    if (study / "results.parquet").is_file():
+    if (study / RESULTS_FILE).is_file():
         say(f"in the report: unweave report {study} {table}")
 
 
@@ -340,12 +331,12 @@ def explore(
 
     check_output(export, (".html",))
     check_device(device)
-    found = subject_at(subject, device, data_root, data)
+    explored = subject_at(subject, device, data_root, data)
     if export is not None:
-        write_page(found, export)
+        write_page(explored, export)
         print(f"-> {export}")
     else:
-        serve(found, host, port, open_page)
+        serve(explored, host, port, open_page)
 
 
 @app.command

@@ -1,7 +1,7 @@
 """Functions compiled by Numba: kept on the disk for later processes, and announced when compiled.
 
-Compiled code is kept beside the source, or in the user's cache folder where the source is read-only. Only the
-first use takes seconds.
+Compiled code is cached next to the source, or in the user's cache folder where the source is read-only. Only
+the first use takes seconds.
 """
 
 from __future__ import annotations

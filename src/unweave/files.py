@@ -1,8 +1,9 @@
-"""Files that are whole or not there: they are written under another name and then renamed."""
+"""Atomic writes: a file is written under another name, and renamed when it is complete."""
 
 from __future__ import annotations
 
 import errno
+import glob
 import json
 import os
 import threading
@@ -15,17 +16,17 @@ from unweave.errors import DiskFullError, UnweaveError
 
 
 def write_json(path: Path, record: Mapping[str, Any]) -> None:
-    """Write a record, whole or not at all."""
+    """Write a record as JSON, atomically."""
     write_text(path, json.dumps(record, indent=1) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, whole or not at all."""
+    """Write a text file atomically."""
     write_bytes(path, text.encode())
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write under another name, make sure that it is on the disk, then rename."""
+    """Write a file atomically; its content is on the disk before it gets its name."""
     with explained(path), replacing(path) as part, part.open("wb") as file:
         file.write(content)
         file.flush()
@@ -34,9 +35,9 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 @contextmanager
 def replacing(path: Path, keep_suffix: bool = False) -> Iterator[Path]:
-    """A path to write to, which is renamed to `path` at the end, or removed if there was an error.
+    """A path to write to, which is renamed to `path` at the end, or removed after an error.
 
-    With `keep_suffix` it ends like `path`, for libraries that choose a format by the ending.
+    With `keep_suffix` it ends like `path`, for libraries that choose a format by the suffix.
     """
     suffix = path.suffix if keep_suffix else ""
     part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part{suffix}")
@@ -45,6 +46,12 @@ def replacing(path: Path, keep_suffix: bool = False) -> Iterator[Path]:
         yield part
         part.replace(path)
     finally:
+        part.unlink(missing_ok=True)
+
+
+def remove_parts(folder: Path, name: str | None = None) -> None:
+    """Remove what killed processes left of the files that they were writing: of one file, or of all."""
+    for part in folder.glob(f".{'*' if name is None else glob.escape(name)}.*.part"):
         part.unlink(missing_ok=True)
 
 

@@ -15,7 +15,7 @@ from unweave.errors import UnweaveError
 
 @contextmanager
 def hold(path: Path) -> Iterator[None]:
-    """Hold path.lock; the system lets go of it when the process ends, however it ends.
+    """Hold path.lock; the system releases it when the process ends, also after a kill.
 
     Others, threads of this process too, wait. The lock file stays: to remove it would let a third one in.
     """
@@ -23,7 +23,7 @@ def hold(path: Path) -> Iterator[None]:
     with path.with_suffix(".lock").open("w") as file:
         try:
             import fcntl
-        except ImportError:  # Windows: nobody waits, so whoever writes must notice that others wrote too
+        except ImportError:  # Windows has no such locks: writers must check what others wrote
             yield
             return
         # A file system that knows no locks: as on Windows.
@@ -36,7 +36,7 @@ def hold(path: Path) -> Iterator[None]:
 def claim(path: Path, what: str) -> Iterator[None]:
     """Hold the lock file `path`, or raise an error at once that names the process that holds it.
 
-    The system releases the lock when the process ends, however it ends. The file is removed on release.
+    The system releases the lock when the process ends, also after a kill. The file is removed on release.
     `what` is the subject of the error message.
     """
     with _locked(path, what) as file:

@@ -1,7 +1,7 @@
-"""The table of results: one row for each score of each run, whoever trained the run.
+"""The table of results: one row for each score of each run, of any tool.
 
 All figures and statistics start from this one form, so that own runs, published ones and those of other
-tools can stand beside each other. A missing score has no row. `wide` turns the table into one row a run, and
+tools can be compared. A missing score has no row. `wide` turns the table into one row a run, and
 refuses to put numbers of two estimators into one column.
 """
 
@@ -168,7 +168,7 @@ def gaps(table: pd.DataFrame) -> tuple[str, ...]:
     )
     lacking: dict[tuple[str, ...], dict[str, int]] = {}
     for (source, method, data), total in runs.items():
-        for _, representation, score in (each for each in wanted if each[0] == source):
+        for _, representation, score in (entry for entry in wanted if entry[0] == source):
             lack = total - measured.get((source, method, data, representation, score), 0)
             if lack > 0:
                 lacking.setdefault((source, representation, method, score), {})[data] = lack
@@ -232,18 +232,18 @@ _PARTS = ("columns", "constants", "settings", "scores", "protocols")
 
 
 def _checked_mapping(mapping: Mapping[str, Any] | str | Path, known: list[str]) -> dict[str, dict[str, Any]]:
-    given = mapping if isinstance(mapping, Mapping) else _read_toml(mapping)
-    for part, entries in given.items():
+    tables = mapping if isinstance(mapping, Mapping) else _read_toml(mapping)
+    for part, entries in tables.items():
         if part not in _PARTS or not isinstance(entries, Mapping):
             hint = f"{part} must be a table of names." if part in _PARTS else did_you_mean(part, _PARTS)
             raise UnweaveError(f'"{part}" cannot be part of a mapping of columns. {hint}')
-    parts = {part: dict(given.get(part, {})) for part in _PARTS}
+    parts = {part: dict(tables.get(part, {})) for part in _PARTS}
     ours = [name for name in COLUMNS if name not in ("score", "protocol", "value")]
     filled = parts["columns"] | parts["constants"]
-    _each_known("columns and constants name", filled, "to be filled", ours)
+    _check_known("columns and constants name", filled, "to be filled", ours)
     for part in ("columns", "settings", "scores"):
-        _each_known(f"{part} names", parts[part].values(), "in the table", known)
-    _each_known("protocols names", parts["protocols"], "under scores", list(parts["scores"]))
+        _check_known(f"{part} names", parts[part].values(), "in the table", known)
+    _check_known("protocols names", parts["protocols"], "under scores", list(parts["scores"]))
     for name in ("data", "method", "seed"):
         if name not in filled:
             raise UnweaveError(
@@ -262,7 +262,7 @@ def _read_toml(path: str | Path) -> dict[str, Any]:
         raise UnweaveError(f"{path} cannot be read as a TOML file: {error}.") from error
 
 
-def _each_known(who: str, names: Iterable[str], where: str, known: list[str]) -> None:
+def _check_known(who: str, names: Iterable[str], where: str, known: list[str]) -> None:
     for name in names:
         if name not in known:
             hint = did_you_mean(str(name), known)
@@ -273,9 +273,9 @@ def _settings(frame: pd.DataFrame, columns: Mapping[str, str]) -> tuple[list[str
     """For each row the text of its settings, and their strength."""
     texts, strengths = [], []
     for row in frame[list(columns.values())].itertuples(index=False, name=None):
-        given = {name: value for name, value in zip(columns, row, strict=True) if not pd.isna(value)}
-        texts.append(setting_text(given))
-        only = list(given.values()) if len(given) == 1 else [np.nan]
+        known = {name: value for name, value in zip(columns, row, strict=True) if not pd.isna(value)}
+        texts.append(setting_text(known))
+        only = list(known.values()) if len(known) == 1 else [np.nan]
         strengths.append(np.nan if isinstance(only[0], str) else float(only[0]))
     return texts, strengths
 
@@ -291,7 +291,7 @@ def combine(*results: Results) -> Results:
     """Several tables as one."""
     if not results:
         raise UnweaveError("combine needs one table of results or more; got none.")
-    tables = [each.table for each in results]
+    tables = [part.table for part in results]
     columns: dict[str, Any] = {}
     for name in COLUMNS:
         parts = [table[name] for table in tables]
@@ -303,7 +303,7 @@ def combine(*results: Results) -> Results:
             columns[name] = np.concatenate([part.to_numpy() for part in parts])
     table = pd.DataFrame(columns)
     _check_names(table)
-    return Results(table, tuple(note for each in results for note in each.notes))
+    return Results(table, tuple(note for part in results for note in part.notes))
 
 
 def wide(frame: pd.DataFrame, representation: str = "mean") -> pd.DataFrame:

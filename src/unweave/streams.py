@@ -2,7 +2,7 @@
 
 A stream is a pure function. Row r of a stream is the same whether it is asked for alone, in a batch of
 64 or in a million rows, before or after any other call, so a result never depends on batch size, on
-the order of calls, or on what else runs beside it.
+the order of calls, or on what else runs at the same time.
 
 The generator is Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011):
 ten rounds of 32-bit multiplications, which run alike on a CPU and on a GPU. The 64-bit key is a hash of

@@ -4,6 +4,7 @@ import errno
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,7 +43,7 @@ def truth(*, binary: bool = False, stochastic: bool = False) -> GroundTruth:
 
 def test_a_table_is_written_once_and_read_only(own_cache: Path) -> None:
     seen: list[tuple[int, int]] = []
-    table = cached_table("numbers", SHAPE, chunks, lambda done, total: seen.append((done, total)))
+    table = cached_table("numbers", SHAPE, chunks, lambda done, total, _="": seen.append((done, total)))
     np.testing.assert_array_equal(table, ROWS)
     np.testing.assert_array_equal(cached_table("numbers", SHAPE, must_not_run), ROWS)
     assert seen == [(7, 10), (10, 10)]
@@ -100,7 +101,7 @@ def test_a_really_full_disk_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         pytest.skip("this system has no /dev/full")
     folder = tmp_path / "cache" / "tables"
     folder.mkdir(parents=True)
-    (folder / f"numbers.{os.getpid()}.part").symlink_to("/dev/full")
+    (folder / f".numbers.npy.{os.getpid()}.{threading.get_ident()}.part").symlink_to("/dev/full")
     monkeypatch.setattr(Path, "unlink", lambda *_args, **_more: None)  # keep the link to the full device
     with pytest.raises(UnweaveError, match="the disk is full"):
         cached_table("numbers", SHAPE, chunks)
@@ -145,10 +146,10 @@ def test_two_processes_make_a_table_once(tmp_path: Path) -> None:
 def test_a_killed_writer_leaves_nothing_that_looks_whole(tmp_path: Path, own_cache: Path) -> None:
     worker = multiprocessing.get_context("spawn").Process(target=build, args=(tmp_path / "count",))
     worker.start()
-    while not list((own_cache / "tables").glob("*.part")):
+    while not list((own_cache / "tables").glob(".*.part")):
         time.sleep(0.005)
     os.kill(worker.pid or 0, signal.SIGKILL)
     worker.join()
     assert not (own_cache / "tables" / "numbers.npy").exists()
     np.testing.assert_array_equal(cached_table("numbers", SHAPE, chunks), ROWS)
-    assert not list((own_cache / "tables").glob("*.part"))
+    assert not list((own_cache / "tables").glob(".*.part"))

@@ -70,11 +70,15 @@ def test_each_image_shows_its_own_factors(tmp_path: Path, folder: str) -> None:
 @pytest.mark.usefixtures("small")
 def test_images_are_decoded_once_and_not_taken_from_other_files(tmp_path: Path) -> None:
     write_cars(tmp_path / "cars3d")
-    told: list[tuple[int, int]] = []
-    first = cars3d.load(tmp_path, progress=lambda done, total: told.append((done, total)))
-    assert told == [(6, 24), (12, 24), (18, 24), (24, 24)]
-    again = cars3d.load(tmp_path, progress=lambda done, total: told.append((done, total)))
-    assert len(told) == 4
+    reports: list[tuple[int, int]] = []
+
+    def progress(done: int, total: int, _what: str = "") -> None:
+        reports.append((done, total))
+
+    first = cars3d.load(tmp_path, progress=progress)
+    assert reports == [(6, 24), (12, 24), (18, 24), (24, 24)]
+    again = cars3d.load(tmp_path, progress=progress)
+    assert len(reports) == 4
     assert again.source == first.source
     assert "4 .mat files (sha256 of names and checksums " in first.source
     assert first.card.citation.startswith("@inproceedings{reed2015deep")

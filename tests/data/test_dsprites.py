@@ -30,8 +30,10 @@ def test_the_whole_set() -> None:
     digest, set_pixels = hashlib.sha256(), 0
     for shape in range(3):
         for scale in range(6):
-            here = truth.index([[shape, scale, 0, 0, 0]])[0] + np.arange(40 * 32 * 32)
-            bits = np.packbits(truth.observe(truth.factors_at(here)).reshape(len(here), -1) > 0, axis=1)
+            position = truth.index([[shape, scale, 0, 0, 0]])[0] + np.arange(40 * 32 * 32)
+            bits = np.packbits(
+                truth.observe(truth.factors_at(position)).reshape(len(position), -1) > 0, axis=1
+            )
             digest.update(bits.tobytes())
             set_pixels += int(np.bitwise_count(bits).sum())
             np.testing.assert_array_equal(bits[: 32 * 32], bits[-32 * 32 :])  # orientations 0 and 39
@@ -80,12 +82,12 @@ def test_areas_and_centres_follow_the_factors() -> None:
     images = truth.observe(factors)[:, 0] > 0
     scale = 0.5 + 0.1 * factors[:, 1]
     for shape, area in ((0, 19.2**2), (1, np.pi * 9.6**2)):
-        here = factors[:, 0] == shape
-        np.testing.assert_allclose(images[here].sum(axis=(1, 2)), area * scale[here] ** 2, rtol=0.12)
-        columns = (images[here].sum(axis=1) @ (np.arange(64) + 0.5)) / images[here].sum(axis=(1, 2))
-        np.testing.assert_allclose(columns, 16 + 32 * factors[here, 3] / 31, atol=0.5)
-        rows = (images[here].sum(axis=2) @ (np.arange(64) + 0.5)) / images[here].sum(axis=(1, 2))
-        np.testing.assert_allclose(rows, 16 + 32 * factors[here, 4] / 31, atol=0.5)
+        position = factors[:, 0] == shape
+        np.testing.assert_allclose(images[position].sum(axis=(1, 2)), area * scale[position] ** 2, rtol=0.12)
+        columns = (images[position].sum(axis=1) @ (np.arange(64) + 0.5)) / images[position].sum(axis=(1, 2))
+        np.testing.assert_allclose(columns, 16 + 32 * factors[position, 3] / 31, atol=0.5)
+        rows = (images[position].sum(axis=2) @ (np.arange(64) + 0.5)) / images[position].sum(axis=(1, 2))
+        np.testing.assert_allclose(rows, 16 + 32 * factors[position, 4] / 31, atol=0.5)
 
 
 def test_images_are_black_and_white_and_never_touch_the_border() -> None:

@@ -3,116 +3,22 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import io
-import json
 import os
 import socket
-import subprocess
-import sys
-import tarfile
-import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from data.download_site import CONTENT, SHA256, SIZE, Site, in_another_process, names, official
 from unweave.data import fetch as fetch_module
 from unweave.data.fetch import fetch
-from unweave.data.files import OfficialFile, locate, verify
-from unweave.errors import MissingFileError, UnweaveError
+from unweave.data.files import OfficialFile, verify
+from unweave.errors import UnweaveError
 
-CONTENT = b"".join(hashlib.sha256(b"%d" % i).digest() for i in range(20_000))  # 640,000 bytes
-SIZE = len(CONTENT)
-SHA256 = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
-
-
-@dataclass
-class Site:
-    """What the server does: contents by path, and how it answers."""
-
-    contents: dict[str, bytes] = field(default_factory=lambda: {"/a.npz": CONTENT})
-    etag: str = '"one"'
-    ranges: bool = True
-    length: bool = True
-    cut_after: int | None = None
-    status: dict[str, int] = field(default_factory=dict)
-    moved: dict[str, str] = field(default_factory=dict)
-    content_range: str = ""
-    address: str = ""
-    # (path, Range, If-Range, status of the answer)
-    requests: list[tuple[str, str | None, str | None, int]] = field(default_factory=list)
-
-    @property
-    def seen(self) -> list[tuple[str | None, int]]:
-        return [(asked, status) for _, asked, _, status in self.requests]
-
-    def answer(self, path: str, asked: str | None, if_range: str | None) -> tuple[int, dict[str, str], bytes]:
-        if path in self.moved:
-            return 302, {"Location": self.moved[path]}, b""
-        if path in self.status or path not in self.contents:
-            return self.status.get(path, 404), {}, b"no"
-        content, headers = self.contents[path], {"ETag": self.etag} if self.etag else {}
-        if asked is None or not self.ranges or if_range not in (None, self.etag):
-            return 200, headers, content
-        start = int(asked.removeprefix("bytes=").removesuffix("-"))
-        if start >= len(content):
-            return 416, headers | {"Content-Range": f"bytes */{len(content)}"}, b""
-        sent = self.content_range or f"bytes {start}-{len(content) - 1}/{len(content)}"
-        return 206, headers | {"Content-Range": sent}, content[start:]
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    state = Site()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked, if_range = self.headers["Range"], self.headers["If-Range"]
-            status, headers, body = state.answer(self.path, asked, if_range)
-            state.requests.append((self.path, asked, if_range, status))
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            if state.length:
-                self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body if state.cut_after is None else body[: state.cut_after])
-
-        def log_message(self, *arguments: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    state.address = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield state
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-@pytest.fixture(autouse=True)
-def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "data" / "toy"
-
-
-def official(site: Site, checksum: str = SHA256, size: int | None = SIZE) -> OfficialFile:
-    return OfficialFile("a.npz", checksum, size, (f"{site.address}/a.npz",))
-
-
-def names(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir() if path.suffix != ".lock"}
+pytestmark = pytest.mark.usefixtures("empty_cache")
 
 
 def cut(site: Site, file: OfficialFile, folder: Path, after: int) -> None:
@@ -140,13 +46,16 @@ def test_a_file_is_fetched_once(
     assert site.seen == [(None, 200)]
 
 
-def test_progress_is_told(site: Site, folder: Path) -> None:
-    told: list[tuple[str, int, int | None]] = []
-    file = official(site)
-    fetch("toy", [file], folder, lambda *now: told.append(now))
-    assert told[0] == ("a.npz", 0, SIZE)
-    assert told[-1] == ("a.npz", SIZE, SIZE)
-    done = [now[1] for now in told]
+def test_progress_is_reported(site: Site, folder: Path) -> None:
+    reports: list[tuple[int, int, str]] = []
+
+    def progress(done: int, total: int, what: str = "") -> None:
+        reports.append((done, total, what))
+
+    fetch("toy", [official(site)], folder, progress)
+    assert reports[0] == (0, SIZE, "a.npz")
+    assert reports[-1] == (SIZE, SIZE, "a.npz")
+    done = [report[0] for report in reports]
     assert done == sorted(set(done))
 
 
@@ -202,7 +111,7 @@ def test_a_download_is_cut_again_and_again(site: Site, folder: Path) -> None:
     assert (folder / "a.npz").read_bytes() == CONTENT
 
 
-def test_a_server_that_ignores_ranges_starts_anew(site: Site, folder: Path) -> None:
+def test_a_server_that_ignores_ranges_restarts(site: Site, folder: Path) -> None:
     site.ranges = False
     cut(site, official(site), folder, 1000)
     fetch("toy", [official(site)], folder)
@@ -210,7 +119,7 @@ def test_a_server_that_ignores_ranges_starts_anew(site: Site, folder: Path) -> N
     assert (folder / "a.npz").read_bytes() == CONTENT
 
 
-def test_a_file_that_changed_on_the_server_starts_anew(site: Site, folder: Path) -> None:
+def test_a_file_that_changed_on_the_server_restarts(site: Site, folder: Path) -> None:
     file = official(site, checksum="")
     site.contents["/a.npz"] = bytes(SIZE)
     cut(site, file, folder, 1000)
@@ -231,7 +140,7 @@ def test_a_whole_part_is_taken_as_it_is(site: Site, folder: Path, size: int | No
 
 
 @pytest.mark.parametrize("size", [SIZE, None])
-def test_a_part_that_is_too_long_starts_anew(site: Site, folder: Path, size: int | None) -> None:
+def test_a_part_that_is_too_long_restarts(site: Site, folder: Path, size: int | None) -> None:
     folder.mkdir(parents=True)
     (folder / "a.npz.part").write_bytes(CONTENT + b"more")
     fetch("toy", [official(site, size=size)], folder)
@@ -354,11 +263,6 @@ def test_threads_that_fetch_together_download_once(site: Site, folder: Path) -> 
     assert site.seen == [(None, 200)]
 
 
-def in_another_process(script: str, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", script, *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
 def test_processes_that_fetch_together_download_once(site: Site, folder: Path) -> None:
     script = """if True:
         import sys
@@ -421,156 +325,3 @@ def test_a_folder_that_cannot_be_written(site: Site, folder: Path) -> None:
     with pytest.raises(UnweaveError, match=r"cannot put a.npz into .*: Permission denied"):
         fetch("toy", [official(site)], folder)
     folder.chmod(0o700)
-
-
-CARS = {f"data/cars/car_{i}.mat": b"%d" % i * (1000 + i) for i in (2, 0, 1)}
-
-
-def archive(members: dict[str, bytes], links: dict[str, str] | None = None) -> bytes:
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz") as tar:
-        for name, content in members.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-        for name, target in (links or {}).items():
-            member = tarfile.TarInfo(name)
-            member.type, member.linkname = tarfile.SYMTYPE, target
-            tar.addfile(member)
-    return out.getvalue()
-
-
-def cars(site: Site, content: bytes, unpack: str = "cars/*.mat") -> OfficialFile:
-    site.contents["/cars.tar.gz"] = content
-    checksum = f"md5:{hashlib.md5(content, usedforsecurity=False).hexdigest()}"
-    return OfficialFile("cars.tar.gz", checksum, None, (f"{site.address}/cars.tar.gz",), unpack)
-
-
-def test_an_archive_is_unpacked_once(site: Site, folder: Path) -> None:
-    others = {"data/list.txt": b"x", "data/sprites/s.mat": b"x", "data/cars/._car_0.mat": b"x"}
-    file = cars(site, archive(others | CARS, {"data/cars/link.mat": "/etc/passwd"}))
-    expected = [folder / f"car_{i}.mat" for i in range(3)]
-    assert fetch("cars3d", [file], folder) == expected
-    assert [path.read_bytes() for path in expected] == [b"0" * 1000, b"1" * 1001, b"2" * 1002]
-    assert names(folder) == {"car_0.mat", "car_1.mat", "car_2.mat", "cars.tar.gz.unpacked"}
-    assert locate("cars3d", folder.parent, ["toy"], ["*.mat"]) == expected[0]
-    assert fetch("cars3d", [file], folder) == expected
-    assert len(site.requests) == 1
-
-
-@pytest.mark.parametrize("damage", ["missing", "cut", "marker", "other"])
-def test_what_is_no_longer_whole_is_fetched_again(site: Site, folder: Path, damage: str) -> None:
-    file = cars(site, archive(CARS))
-    fetch("cars3d", [file], folder)
-    marker = folder / "cars.tar.gz.unpacked"
-    if damage == "missing":
-        (folder / "car_1.mat").unlink()
-    elif damage == "cut":
-        (folder / "car_1.mat").write_bytes(b"1")
-    elif damage == "marker":
-        marker.write_text("{")
-    else:
-        marker.write_text(json.dumps(json.loads(marker.read_text()) | {"checksum": "md5:other"}))
-    fetch("cars3d", [file], folder)
-    assert (folder / "car_1.mat").read_bytes() == b"1" * 1001
-    assert len(site.requests) == 2
-
-
-@pytest.mark.parametrize("name", ["../x.mat", "../../x.mat", "data/../../x.mat", "/x.mat"])
-def test_an_archive_that_points_outside_is_refused(
-    site: Site, folder: Path, tmp_path: Path, name: str
-) -> None:
-    file = cars(site, archive({"data/good.mat": b"good", name: b"bad"}), unpack="*.mat")
-    with pytest.raises(UnweaveError, match=r"cars.tar.gz has a member that points outside of it"):
-        fetch("cars3d", [file], folder)
-    assert list(tmp_path.rglob("*.mat")) == []
-    assert names(folder) == {"cars.tar.gz"}
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"this is no archive", r"cars.tar.gz cannot be unpacked: "),
-        (archive(CARS)[:-40], r"cars.tar.gz cannot be unpacked: "),
-        (archive({"data/list.txt": b""}), r'cars.tar.gz has no member "cars/\*.mat"'),
-        (archive({"a/cars/x.mat": b"1", "b/cars/x.mat": b"2"}), r'has two members "x.mat"'),
-    ],
-    ids=["no archive", "cut short", "nothing wanted", "one name twice"],  # the bytes hold the time of day
-)
-def test_an_archive_that_cannot_be_unpacked(site: Site, folder: Path, content: bytes, message: str) -> None:
-    with pytest.raises(UnweaveError, match=message):
-        fetch("cars3d", [cars(site, content)], folder)
-    assert names(folder) == {"cars.tar.gz"}
-
-
-def test_threads_that_fetch_an_archive_together_unpack_once(site: Site, folder: Path) -> None:
-    file = cars(site, archive(CARS))
-    with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(lambda _: fetch("cars3d", [file], folder), range(4)))
-    assert results == [[folder / f"car_{i}.mat" for i in range(3)]] * 4
-    assert len(site.requests) == 1
-
-
-KILLED = """if True:
-    import os, sys, tarfile
-    from pathlib import Path
-    from unweave.data.fetch import fetch
-    from unweave.data.files import OfficialFile
-    step, checksum, url, folder = sys.argv[1:]
-    real_extract, real_replace = tarfile.TarFile.extractfile, Path.replace
-    def extract(tar, member):
-        if step == "extract" and member.name.endswith("car_1.mat"):
-            os._exit(9)
-        return real_extract(tar, member)
-    def replace(path, target):
-        if path.name == step:
-            os._exit(9)
-        return real_replace(path, target)
-    tarfile.TarFile.extractfile, Path.replace = extract, replace
-    fetch("cars3d", [OfficialFile("cars.tar.gz", checksum, None, (url,), "cars/*.mat")], Path(folder))
-"""
-
-
-@pytest.mark.parametrize(
-    ("step", "in_place"),
-    [("extract", set()), ("car_1.mat", {"car_0.mat"}), ("members", {"car_0.mat", "car_1.mat", "car_2.mat"})],
-)
-def test_a_killed_extraction_does_not_look_whole(
-    site: Site, folder: Path, step: str, in_place: set[str]
-) -> None:
-    file = cars(site, archive(CARS))
-    process = in_another_process(KILLED, step, file.checksum, file.urls[0], str(folder))
-    output = process.communicate(timeout=60)[0]
-    assert process.returncode == 9, output
-    assert names(folder) == {"cars.tar.gz", "cars.tar.gz.unpacking"} | in_place
-    with pytest.raises(MissingFileError, match="Run `unweave data fetch cars3d`"):
-        locate("cars3d", folder.parent, ["toy"], ["*.mat"])
-
-    paths = fetch("cars3d", [file], folder)
-    assert [path.read_bytes() for path in paths] == [b"0" * 1000, b"1" * 1001, b"2" * 1002]
-    assert names(folder) == {"car_0.mat", "car_1.mat", "car_2.mat", "cars.tar.gz.unpacked"}
-    assert len(site.requests) == 1  # the archive itself was whole
-
-
-def test_a_full_disk_keeps_the_archive(site: Site, folder: Path) -> None:
-    def extract(*arguments: Any, **options: Any) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    file = cars(site, archive(CARS))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tarfile.TarFile, "extractfile", extract)
-        with pytest.raises(
-            UnweaveError, match=r"the disk is full: .* has no room for cars.tar.gz. Make room"
-        ):
-            fetch("cars3d", [file], folder)
-    assert names(folder) == {"cars.tar.gz"}
-    assert len(fetch("cars3d", [file], folder)) == 3
-    assert len(site.requests) == 1
-
-
-def test_an_archive_put_in_place_by_hand_is_unpacked(site: Site, folder: Path) -> None:
-    file = cars(site, archive(CARS))
-    folder.mkdir(parents=True)
-    (folder / "cars.tar.gz").write_bytes(archive(CARS))
-    assert len(fetch("cars3d", [file], folder)) == 3
-    assert site.requests == []

@@ -129,6 +129,15 @@ def test_stochastic_images_do_not_depend_on_batches() -> None:
     assert (truth.observe(factors, 10) != whole).any()
 
 
+def test_sampled_images_are_those_of_sampled_factors_and_do_not_depend_on_batches() -> None:
+    ground_truth, stream = grid(3, 4, stochastic=True), Stream.of(7)
+    images = ground_truth.sample_images(9, stream)
+    np.testing.assert_array_equal(
+        images, ground_truth.observe(ground_truth.sample_factors(9, stream), stream)
+    )
+    np.testing.assert_array_equal(images[4:], ground_truth.sample_images(5, stream.skip(4)))
+
+
 def test_a_stochastic_ground_truth_asks_for_a_seed() -> None:
     with pytest.raises(UnweaveError, match="draws at random for each image, so observe needs a seed"):
         grid(3, stochastic=True).observe([[0]])

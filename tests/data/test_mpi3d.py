@@ -136,19 +136,19 @@ def test_each_image_shows_its_own_factors(
 @pytest.mark.usefixtures("small")
 def test_plain_files_are_mapped_and_packed_ones_unpacked_once(tmp_path: Path) -> None:
     tables = tmp_path / "cache" / "tables"
-    told: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
 
     def load() -> None:
-        mpi3d.load("mpi3d_toy", tmp_path, check=False, progress=lambda *done: told.append(done))
+        mpi3d.load("mpi3d_toy", tmp_path, check=False, progress=lambda *done: reports.append(done))
 
     write(tmp_path / "mpi3d_toy.npz", images=pictures(288))
     load()
-    assert told == []
+    assert reports == []
     assert not tables.exists()
     write(tmp_path / "mpi3d_toy.npz", packed=True, images=pictures(288))
     load()
     load()
-    assert told == [(288, 288)]
+    assert reports == [(288, 288)]
     assert len(list(tables.glob("*.npy"))) == 1
     write(tmp_path / "mpi3d_toy.npz", packed=True, images=255 - pictures(288))
     load()

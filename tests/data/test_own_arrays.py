@@ -264,6 +264,12 @@ def test_draws_do_not_depend_on_how_many_there_are() -> None:
     assert set(index) == set(range(50))
 
 
+def test_sampled_images_are_those_of_sampled_rows() -> None:
+    rows, stream = collection(marked(20)), Stream.of(3)
+    np.testing.assert_array_equal(rows_of(rows.sample_images(8, stream)), rows.sample_index(8, stream))
+    assert rows.drawn == "uniformly"
+
+
 def test_groups_share_the_value_and_pairs_are_two_rows() -> None:
     shape = np.array(["a", "b", "a", "c", "b", "a", None, "d", "d", "d"], object)
     data = collection(marked(10), {"shape": shape, "size": np.arange(10)})

@@ -223,9 +223,9 @@ def test_size_and_channels_have_tables_of_their_own(folder: Path) -> None:
 
 
 def test_progress_counts_pictures(folder: Path) -> None:
-    seen: list[tuple[int, int]] = []
-    from_folder(folder, progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (6, 6)
+    reports: list[tuple[int, int]] = []
+    from_folder(folder, progress=lambda done, total, _="": reports.append((done, total)))
+    assert reports[-1] == (6, 6)
 
 
 def test_bad_folders(tmp_path: Path) -> None:

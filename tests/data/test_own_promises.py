@@ -80,7 +80,7 @@ def works(action: Callable[[], object]) -> bool:
 def train(data: Data, method: Method) -> None:
     spec = RunSpec(method, data=data.name, batch=4, latents=4)
     batches = HostBatches(data, CPU)
-    population = Population([spec], data.shape, CPU, batches.label_sizes(method.supply))
+    population = Population([spec], data.shape, CPU, batches.label_sizes(method.sampling))
     Update(population, batches, len(data)).run(1)
 
 
@@ -146,7 +146,7 @@ def test_metrics_that_hold_a_factor_fixed(kind: str) -> None:
 def test_a_method_with_groups_gets_those_that_a_collection_draws() -> None:
     data = data_of(GAPS)
     assert isinstance(data, Collection)
-    supply = MLVAE(shared="factor_1", group_size=3).supply
-    batch = HostBatches(data, CPU)._draw(Stream.of(0), Stream.of(7), 5, supply)
+    sampling = MLVAE(shared="factor_1", group_size=3).sampling
+    batch = HostBatches(data, CPU)._draw(Stream.of(0), Stream.of(7), 5, sampling)
     rows = data.sample_groups(5, 3, Stream.of(7), "factor_1")
     np.testing.assert_array_equal(batch["images"], data.images_at(rows.ravel()))

@@ -56,8 +56,8 @@ def test_a_folder_from_training_to_a_new_place(
     size = f"{height} x {width}"
     assert f"{size} padded to {sizing}" in command("data", "inspect", "toys")
     command("data", "show", "toys/", "-o", "sheet.png")
-    told = command("train", "vae", "--data", "toys", *FEW, "--no-scores")
-    assert f"toys: 12 images of 1 x {sizing}. Image size: {size} padded to {sizing}." in told
+    messages = command("train", "vae", "--data", "toys", *FEW, "--no-scores")
+    assert f"toys: 12 images of 1 x {sizing}. Image size: {size} padded to {sizing}." in messages
     run = only_run()
     assert json.loads((run / "spec.json").read_text())["data_reference"]["path"] == str(toys.resolve())
     assert "mig" in command("evaluate", run, "--metrics", "mig", *POINTS)
@@ -92,8 +92,8 @@ def test_python_and_the_command_line_train_the_same_run(command: Command) -> Non
 def test_images_without_factors(command: Command) -> None:
     images = np.arange(20 * 28 * 28, dtype=np.uint8).reshape(20, 28, 28)
     np.savez("images.npz", images=images)
-    told = command("train", "vae", "--data", "images.npz", *FEW)
-    assert "were left out: images has no factors" in told
+    messages = command("train", "vae", "--data", "images.npz", *FEW)
+    assert "were left out: images has no factors" in messages
     run = only_run()
     assert (run / "pictures" / "traversals.gif").exists()
     command("explore", run, "--export", "page.html")
@@ -147,8 +147,8 @@ def test_groups_from_pictures_that_are_no_full_grid(command: Command) -> None:
 
 def test_own_factors_as_codes(command: Command) -> None:
     toys = write_pictures(Path("toys"))
-    told = command("impossibility", "toys", "--metrics", "mig", "--points", "60", "30")
-    assert "the factors of toys as codes" in told
+    messages = command("impossibility", "toys", "--metrics", "mig", "--points", "60", "30")
+    assert "the factors of toys as codes" in messages
     (toys / "large-0-0.png").unlink()
     (toys / "factors.csv").unlink()
     refused = command("impossibility", "toys", "--metrics", "mig", "--points", "60", "30", refused=True)

@@ -78,8 +78,8 @@ def test_resized_arrays(kind: str) -> None:
         np.asarray(PIL.Image.fromarray(one).resize((30, 20), PIL.Image.Resampling.LANCZOS))
         for one in expected
     ]
-    found = images(data).transpose(0, 2, 3, 1)
-    np.testing.assert_array_equal(found.reshape(2, *resized[0].shape), resized)
+    size_found = images(data).transpose(0, 2, 3, 1)
+    np.testing.assert_array_equal(size_found.reshape(2, *resized[0].shape), resized)
     assert data.binary is False
     assert "(40 x 60 resized to 20 x 30)" in data.source
 

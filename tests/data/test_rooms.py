@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial import ConvexHull
 
 from unweave.data.sets import rooms
+from unweave.data.sets.rooms_continuous import render
 from unweave.errors import UnweaveError
 
 ROOMS = rooms.load()
@@ -328,13 +329,29 @@ def test_distance_is_the_first_point_inside(
 ) -> None:
     origin, ray = np.asarray(start), np.asarray(target) - np.asarray(start)
     ray[np.abs(ray) < 1e-6] = 1e-6
-    found = float(rooms.distance(shape, scale, origin[:, None], ray[:, None])[0])
-    before = np.linspace(0, min(found, 2.0) * (1 - 1e-6), 400)
+    result = float(rooms.distance(shape, scale, origin[:, None], ray[:, None])[0])
+    before = np.linspace(0, min(result, 2.0) * (1 - 1e-6), 400)
     assert not any(inside(shape, scale, origin + t * ray) for t in before)
-    if np.isfinite(found):
-        normal = rooms.surface_normal(shape, scale, (origin + found * ray)[:, None])[:, 0]
+    if np.isfinite(result):
+        normal = rooms.surface_normal(shape, scale, (origin + result * ray)[:, None])[:, 0]
         assert np.linalg.norm(normal) == pytest.approx(1)
         assert normal @ ray <= 1e-6  # it faces whoever looks
-        point = origin + found * ray
+        point = origin + result * ray
         assert not inside(shape, scale, point + 1e-5 * normal)
         assert inside(shape, scale, point - 1e-5 * normal + 1e-7 * (np.array([0, 0.5, 0]) - point))
+
+
+@pytest.mark.parametrize("point", [(0, 3, 9, 0, 0, 0), (7, 1, 4, 5, 3, 11)])
+def test_real_valued_factors_of_the_grid_have_its_images(point: tuple[int, ...]) -> None:
+    floor, wall, thing, scale, shape, azimuth = point
+    values = np.array(
+        [
+            rooms.HUES[floor],
+            rooms.HUES[wall],
+            rooms.HUES[thing],
+            rooms.SCALES[scale],
+            shape,
+            rooms.AZIMUTHS[azimuth],
+        ]
+    )
+    assert (render(values) == ROOMS.observe([point])[0]).all()

@@ -180,12 +180,12 @@ def test_azimuth_is_halved(tmp_path: Path) -> None:
 
 
 def test_images_go_to_their_place(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
     parts = write_all(tmp_path)
-    images = grid_images(parts, SIZES, lambda done, total: told.append((done, total)))
+    images = grid_images(parts, SIZES, lambda done, total, _="": reports.append((done, total)))
     assert images.shape == (N, 1, 64, 64)
     assert (images == values(np.arange(N))[:, None, None, None]).all()
-    assert told == [(40, N), (N, N)]
+    assert reports == [(40, N), (N, N)]
 
 
 def test_hard_edges_stay_bytes(tmp_path: Path) -> None:
@@ -207,12 +207,12 @@ def test_hard_edges_stay_bytes(tmp_path: Path) -> None:
 
 @settings(deadline=None, max_examples=30)
 @given(st.permutations(range(N)), st.integers(0, N - 1), st.integers(0, N - 1))
-def test_index_covers_the_grid(order: list[int], lost: int, found: int) -> None:
+def test_index_covers_the_grid(order: list[int], lost: int, result: int) -> None:
     places = np.array(order)
     labels = np.stack(np.unravel_index(places, SIZES), axis=1)
     np.testing.assert_array_equal(grid_positions(labels, SIZES), places)
-    labels[lost] = labels[found]
-    if lost != found:
+    labels[lost] = labels[result]
+    if lost != result:
         with pytest.raises(UnweaveError, match=r"72 combinations .* 1 are missing and 1 are there more"):
             grid_positions(labels, SIZES)
 

@@ -114,27 +114,27 @@ def test_the_origin_says_what_a_variant_is_made_of() -> None:
     assert isinstance(scream.paint, variants.Scream)
     np.testing.assert_array_equal(scream.paint.picture.transpose(1, 2, 0), PICTURE)
     both = variants.noise(variants.hide(MADE["hidden"], ["orientation"], "more"), "noise")
-    found = variants.origin(both)
-    assert found.base is SPRITES
-    assert found.paint == variants.Noise()
-    assert found.streams == (
+    result = variants.origin(both)
+    assert result.base is SPRITES
+    assert result.paint == variants.Noise()
+    assert result.streams == (
         ("factors",),
         ("observe", "hidden", "orientation"),
         ("observe", "hidden", "shape", "x"),
     )
-    assert found.columns == ((2, 0), (0, 0), (1, 1), (2, 3), (0, 1))
+    assert result.columns == ((2, 0), (0, 0), (1, 1), (2, 3), (0, 1))
 
 
 def test_the_origin_tells_how_to_draw_the_same_images() -> None:
     truth, stream = variants.hide(MADE["hidden"], ["orientation"], "more"), Stream.of(3).at(5)
-    found = variants.origin(truth)
-    sizes = [[0] * 5 for _ in found.streams]
-    for factor, (i, j) in zip(found.base.factors, found.columns, strict=True):
+    result = variants.origin(truth)
+    sizes = [[0] * 5 for _ in result.streams]
+    for factor, (i, j) in zip(result.base.factors, result.columns, strict=True):
         sizes[i][j] = factor.size
-    drawn = [stream.child(*path).integers(20, row) for path, row in zip(found.streams, sizes, strict=True)]
-    factors = np.stack([drawn[i][:, j] for i, j in found.columns], axis=1)
+    drawn = [stream.child(*path).integers(20, row) for path, row in zip(result.streams, sizes, strict=True)]
+    factors = np.stack([drawn[i][:, j] for i, j in result.columns], axis=1)
     np.testing.assert_array_equal(
-        found.base.observe(factors), truth.observe(truth.sample_factors(20, stream), stream)
+        result.base.observe(factors), truth.observe(truth.sample_factors(20, stream), stream)
     )
 
 

@@ -162,5 +162,5 @@ def test_a_codebook_needs_two_values() -> None:
 
 
 def test_bf16_is_refused_because_it_loses_the_penalty() -> None:
-    with pytest.raises(UnweaveError, match=r"does not bear their rounding to bf16\. Use precision tf32"):
+    with pytest.raises(UnweaveError, match=r"must not be rounded to bf16\. Use precision tf32"):
         RunSpec(QLAE(), data="tiny", latents=LATENTS, precision="bf16")

@@ -26,9 +26,9 @@ def chosen() -> Results:
 
 
 def section(results: Results) -> Section:
-    found = material(results, "own")
-    assert isinstance(found, Material)
-    made = choice_by_agreement(found)
+    judged = material(results, "own")
+    assert isinstance(judged, Material)
+    made = choice_by_agreement(judged)
     assert isinstance(made, Section), made
     return made
 
@@ -67,9 +67,9 @@ def test_shares_are_computed_along_the_last_axis() -> None:
 
 def test_the_table_of_choices() -> None:
     runs = small_runs(rules={**SIX, **CHOOSER})
-    found = choice_table(runs, list(CHOOSER), ["mig", "sap"])
-    assert len(found) == 2 * 2 * 2 * 3
-    rows = {(r["data"], r["chooser"], r["score"], r["among"]): r for r in found.to_dict("records")}
+    judged = choice_table(runs, list(CHOOSER), ["mig", "sap"])
+    assert len(judged) == 2 * 2 * 2 * 3
+    rows = {(r["data"], r["chooser"], r["score"], r["among"]): r for r in judged.to_dict("records")}
     for data in ("dsprites", "cars3d"):
         for among, choices, n in ((ALL, 1, 18), (SETTINGS, 3, 18), (SEEDS, 6, 18)):
             best = rows[data, "udr.lasso", "mig", among]
@@ -84,85 +84,85 @@ def test_the_table_of_choices() -> None:
 def test_an_interval_holds_the_estimate_and_knows_chance() -> None:
     runs = small_runs(seeds=20, rules={"mig": SIX["mig"]})
     runs["udr.lasso"] = Stream.of(0).normal(len(runs), 1)[:, 0]
-    found = choice_table(runs, ["udr.lasso"], ["mig"])
-    known = found[found["choices"] > 1]
+    judged = choice_table(runs, ["udr.lasso"], ["mig"])
+    known = judged[judged["choices"] > 1]
     assert known["choices"].tolist() == [20, 6, 20, 6]
     assert (known["low"] <= known["beats"]).all()
     assert (known["beats"] <= known["high"]).all()
     assert ((known["low"] < 0.5) & (known["high"] > 0.5)).all(), "noise is as good as chance"
-    pd.testing.assert_frame_equal(found, choice_table(runs, ["udr.lasso"], ["mig"]))
+    pd.testing.assert_frame_equal(judged, choice_table(runs, ["udr.lasso"], ["mig"]))
 
 
 def test_means_over_choices_by_hand() -> None:
     runs = small_runs(seeds=2, rules={"mig": SIX["mig"]}, strengths=[1.0])
     runs = runs[runs["data"] == "dsprites"]
     # beta_vae 0.10, 0.11 and factor_vae 0.30, 0.31 of seeds 0 and 1; factor_vae of seed 0 is chosen.
-    found = choice_table(runs.assign(udr=[0.1, 0.3, 0.4, 0.2]), ["udr"], ["mig"]).set_index("among")
-    assert found["beats"].to_dict() == pytest.approx({ALL: 2 / 3, SETTINGS: 0.5, SEEDS: 0.5})
-    assert found["percentile"].to_dict() == pytest.approx({ALL: 75, SETTINGS: 75, SEEDS: 75})
-    assert found["choices"].to_dict() == {ALL: 1, SETTINGS: 2, SEEDS: 2}
-    assert found.loc[[SETTINGS, SEEDS], ["low", "high"]].to_numpy().tolist() == [[0, 1], [0, 1]]
+    judged = choice_table(runs.assign(udr=[0.1, 0.3, 0.4, 0.2]), ["udr"], ["mig"]).set_index("among")
+    assert judged["beats"].to_dict() == pytest.approx({ALL: 2 / 3, SETTINGS: 0.5, SEEDS: 0.5})
+    assert judged["percentile"].to_dict() == pytest.approx({ALL: 75, SETTINGS: 75, SEEDS: 75})
+    assert judged["choices"].to_dict() == {ALL: 1, SETTINGS: 2, SEEDS: 2}
+    assert judged.loc[[SETTINGS, SEEDS], ["low", "high"]].to_numpy().tolist() == [[0, 1], [0, 1]]
 
 
 def test_one_seed_is_one_choice() -> None:
-    found = choice_table(small_runs(seeds=1, rules={**SIX, **CHOOSER}), ["udr.lasso"], ["mig"])
-    assert found["among"].tolist() == [ALL, SETTINGS] * 2
-    assert found["low"].isna().all()
+    judged = choice_table(small_runs(seeds=1, rules={**SIX, **CHOOSER}), ["udr.lasso"], ["mig"])
+    assert judged["among"].tolist() == [ALL, SETTINGS] * 2
+    assert judged["low"].isna().all()
 
 
 def test_one_setting_has_no_interval_over_settings() -> None:
     runs = small_runs(rules={**SIX, **CHOOSER}, strengths=[1.0])
     runs = runs[(runs["method"] == "beta_vae") & (runs["data"] == "dsprites")]
-    found = choice_table(runs, ["udr.lasso"], ["mig"]).set_index("among")
-    assert found.loc[SEEDS, "beats"] == 1
-    assert found["low"].isna()[SEEDS]
+    judged = choice_table(runs, ["udr.lasso"], ["mig"]).set_index("among")
+    assert judged.loc[SEEDS, "beats"] == 1
+    assert judged["low"].isna()[SEEDS]
 
 
 def test_runs_that_lack_a_number_do_not_count() -> None:
     runs = small_runs(rules={**SIX, **CHOOSER})
     best = runs["mig"] == runs["mig"].max()
     runs.loc[best, "mig"] = np.nan
-    found = choice_table(runs, ["udr.lasso"], ["mig"])
-    assert found["runs"].tolist() == [17] * 6
-    assert (found["beats"] == 1).all()
+    judged = choice_table(runs, ["udr.lasso"], ["mig"])
+    assert judged["runs"].tolist() == [17] * 6
+    assert (judged["beats"] == 1).all()
     alone = runs[runs["seed"] == 0].groupby("data").head(1)
     assert choice_table(alone, ["udr.lasso"], ["mig"]).empty
 
 
 def test_the_section_says_how_often_a_choice_beats_chance() -> None:
-    found = section(chosen())
-    assert found.finding.startswith(
+    judged = section(chosen())
+    assert judged.finding.startswith(
         "The share of other runs that the chosen one beats, where a random choice reaches 0.5, is on the "
         "mean over metrics: UDR (lasso) "
     )
-    of_centrality = found.finding.partition("; Centrality ")[2]
+    of_centrality = judged.finding.partition("; Centrality ")[2]
     assert of_centrality == (
         "0.50 among all runs, 0.50 among settings of a seed and 0.50 among seeds of a setting (0 of 12 "
         "intervals above 0.5)."
     )
-    assert [drawing.name for drawing in found.drawings] == [
+    assert [drawing.name for drawing in judged.drawings] == [
         "chosen_dsprites",
         "chosen_cars3d",
         "chosen_pairs",
     ]
-    for drawing in found.drawings:
+    for drawing in judged.drawings:
         assert drawing.draw().get_axes()
-    assert [sheet.name for sheet in found.sheets] == ["chosen", "chosen_correlations"]
-    correlations = found.sheets[1].table.set_index(["data", "first", "second"])["estimate"]
+    assert [sheet.name for sheet in judged.sheets] == ["chosen", "chosen_correlations"]
+    correlations = judged.sheets[1].table.set_index(["data", "first", "second"])["estimate"]
     assert correlations["dsprites", "udr.lasso", "mig"] == pytest.approx(1)
     assert correlations["dsprites", "udr.lasso", "sap"] == pytest.approx(-1)
 
 
 def test_scores_of_agreement_are_no_metrics() -> None:
-    found = material(table(runs_of(), {**CHOOSER, "irs": SIX["mig"]}), "own")
-    assert isinstance(found, Material)
-    assert found.scores == ["irs"]
+    judged = material(table(runs_of(), {**CHOOSER, "irs": SIX["mig"]}), "own")
+    assert isinstance(judged, Material)
+    assert judged.scores == ["irs"]
 
 
 def test_without_metrics_there_is_nothing_to_judge_by() -> None:
-    found = material(table(runs_of(), CHOOSER, ""), "own")
-    assert isinstance(found, Material)
-    assert choice_by_agreement(found) == (
+    judged = material(table(runs_of(), CHOOSER, ""), "own")
+    assert isinstance(judged, Material)
+    assert choice_by_agreement(judged) == (
         "it needs UDR or ModelCentrality, and a metric, of two runs or more of a data set"
     )
 

@@ -95,8 +95,8 @@ def test_mean_against_sampled_codes_draws_each_pair_once() -> None:
     pairs = tables.both_codes(runs, runs.assign(mig=runs["mig"] * 2), "mig")
     figure: Any = codes.mean_against_sampled(pairs, "mig")
     drawn = np.asarray(figure.axes[0].collections[0].get_offsets())
-    here = pairs[pairs["data"] == "dsprites"]
-    assert sorted(drawn[:, 0]) == pytest.approx(sorted(here["sampled"]))
+    part = pairs[pairs["data"] == "dsprites"]
+    assert sorted(drawn[:, 0]) == pytest.approx(sorted(part["sampled"]))
     assert drawn[:, 0] == pytest.approx(2 * drawn[:, 1])
 
 
@@ -134,22 +134,22 @@ def test_settings_on_two_data_sets() -> None:
 
 
 def test_heat_maps_show_hundredths() -> None:
-    found = tables.correlation_table(small_runs(), SCORES)
-    figure: Any = correlations.correlations(found, SCORES, SCORES)
+    pairs = tables.correlation_table(small_runs(), SCORES)
+    figure: Any = correlations.correlations(pairs, SCORES, SCORES)
     assert titles(figure) == ["dSprites", "Cars3D"]
     assert numbers(figure.axes[0]) == ["100", "-100", "-100", "100"]
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["MIG", "SAP"]
 
 
 def test_what_could_not_be_computed_is_left_white() -> None:
-    found = tables.correlation_table(small_runs(), ["modularity"], SCORES)
-    figure: Any = correlations.correlations(found, ["modularity", "irs"], SCORES)
+    pairs = tables.correlation_table(small_runs(), ["modularity"], SCORES)
+    figure: Any = correlations.correlations(pairs, ["modularity", "irs"], SCORES)
     assert len(numbers(figure.axes[0])) == 2
 
 
 def test_heat_maps_of_transfer() -> None:
-    found = tables.transfer_correlations(small_runs(), SCORES)
-    figure: Any = correlations.transfer_correlations(found)
+    pairs = tables.transfer_correlations(small_runs(), SCORES)
+    figure: Any = correlations.transfer_correlations(pairs)
     assert titles(figure) == ["MIG", "SAP"]
     assert numbers(figure.axes[0]) == ["100"] * 4
 
@@ -187,13 +187,13 @@ def test_bars_of_variance_have_the_widths_of_the_shares() -> None:
     shares = variance_shares(small_runs(), SCORES)
     figure: Any = methods.shares_of_variance(shares)
     widths = [bar.get_width() for bar in figure.axes[0].patches]
-    here = shares[shares["data"] == "dsprites"]
-    assert widths == pytest.approx([*here["method"], *here["setting"], *here["seed"]])
-    assert f"{100 * here['method'].iloc[0]:.0f}" in numbers(figure.axes[0])
+    part = shares[shares["data"] == "dsprites"]
+    assert widths == pytest.approx([*part["method"], *part["setting"], *part["seed"]])
+    assert f"{100 * part['method'].iloc[0]:.0f}" in numbers(figure.axes[0])
 
 
 def test_bars_of_transfer() -> None:
-    found = pd.DataFrame(
+    pairs = pd.DataFrame(
         {
             "data": ["same", "other"],
             "score": ["same", "same"],
@@ -201,7 +201,7 @@ def test_bars_of_transfer() -> None:
             "random": [0.52, 0.52],
         }
     )
-    figure: Any = choice.transfer_bars(found)
+    figure: Any = choice.transfer_bars(pairs)
     assert [bar.get_width() for bar in figure.axes[0].patches] == [0.8, 0.6]
     assert numbers(figure.axes[0]) == ["0.800", "0.600"]
     words = [text.get_text() for text in figure.axes[0].get_yticklabels()]

@@ -73,9 +73,9 @@ def test_every_figure_is_on_the_page_and_in_two_files(report: Path) -> None:
 
 
 def test_pictures_on_the_page_can_be_read(report: Path) -> None:
-    found = re.findall(r'src="data:image/([\w+]+);base64,([^"]+)"', (report / "index.html").read_text())
-    assert len(found) == len(FIGURES) + 2
-    for kind, data in found:
+    page_text = re.findall(r'src="data:image/([\w+]+);base64,([^"]+)"', (report / "index.html").read_text())
+    assert len(page_text) == len(FIGURES) + 2
+    for kind, data in page_text:
         content = base64.b64decode(data)
         if kind == "png":
             assert content.startswith(b"\x89PNG")
@@ -182,12 +182,16 @@ def test_without_altair_the_page_says_how_to_get_it(tmp_path: Path, monkeypatch:
     assert "<script" not in text
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
-    told: list[tuple[int, int, str]] = []
+def test_progress_is_reported(tmp_path: Path) -> None:
+    reports: list[tuple[int, int, str]] = []
+
+    def progress(done: int, total: int, what: str = "") -> None:
+        reports.append((done, total, what))
+
     results = table(settings(["dsprites"]), {"mig": SIX["mig"]})
-    write_report(results, tmp_path, progress=lambda done, total, what: told.append((done, total, what)))
-    assert told[0] == (0, 8, "own: reconstructions")
-    assert told[-1][:2] == (8, 8)
+    write_report(results, tmp_path, progress=progress)
+    assert reports[0] == (0, 8, "own: reconstructions")
+    assert reports[-1][:2] == (8, 8)
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -9,11 +9,11 @@ from report.made_up import SIX, Rule, settings, table
 from unweave.errors import UnweaveError
 from unweave.report.published import STUDY_SCORES, published
 from unweave.report.sections.agreement_of_metrics import agreement_of_metrics
+from unweave.report.sections.agreement_with_published import agreement_with_published
 from unweave.report.sections.codes_and_regularisation import codes_and_regularisation
 from unweave.report.sections.downstream_tasks import downstream_tasks
 from unweave.report.sections.five_comparisons import five_comparisons
 from unweave.report.sections.method_setting_seed import method_setting_seed
-from unweave.report.sections.own_beside_published import own_beside_published
 from unweave.report.sections.reconstructions import reconstructions
 from unweave.report.sections.section import Material, Section, material
 from unweave.report.sections.table import SECTIONS
@@ -33,9 +33,9 @@ TASKS: dict[str, Rule] = {
 
 
 def made(results: Results, representation: str = "mean", scores: list[str] | None = None) -> Material:
-    found = material(results, "own", representation, scores)
-    assert isinstance(found, Material)
-    return found
+    built = material(results, "own", representation, scores)
+    assert isinstance(built, Material)
+    return built
 
 
 def whole(seeds: int = 3) -> Results:
@@ -51,79 +51,79 @@ def whole(seeds: int = 3) -> Results:
     )
 
 
-def section(found: Section | str) -> Section:
-    assert isinstance(found, Section), found
-    return found
+def section(built: Section | str) -> Section:
+    assert isinstance(built, Section), built
+    return built
 
 
 def test_codes_and_regularisation() -> None:
-    found = section(codes_and_regularisation(made(whole())))
-    assert found.finding == (
+    built = section(codes_and_regularisation(made(whole())))
+    assert built.finding == (
         "From the weakest to the strongest regularisation of each method, the median of TC goes: that of "
         "sampled codes from 0.50 to 1.50 and that of mean codes from 1.00 to 3.00; it is larger for mean "
         "than for sampled codes in 100% of 36 runs."
     )
-    assert [drawing.name for drawing in found.drawings] == [
+    assert [drawing.name for drawing in built.drawings] == [
         "total_correlation",
         "total_correlation_mean_and_sampled",
         "mean_pairwise_information",
         "mean_pairwise_information_mean_and_sampled",
     ]
-    assert not found.missing
+    assert not built.missing
 
 
 def test_codes_of_one_kind_only() -> None:
     only = made(table(settings(), {**SIX, "total_correlation": CODES["total_correlation"]}))
-    found = section(codes_and_regularisation(only))
-    assert found.missing == (
+    built = section(codes_and_regularisation(only))
+    assert built.missing == (
         "total_correlation is there for mean codes only",
         "no run has mean_pairwise_information",
     )
-    assert "sampled" not in found.finding
+    assert "sampled" not in built.finding
     assert codes_and_regularisation(made(table(settings(), SIX))) == (
         "no run has total_correlation and no run has mean_pairwise_information"
     )
 
 
 def test_agreement_of_metrics() -> None:
-    found = section(agreement_of_metrics(made(whole())))
-    assert "MIG and SAP least (-1.00)" in found.finding
-    assert "of the 6 correlations" in found.finding
+    built = section(agreement_of_metrics(made(whole())))
+    assert "MIG and SAP least (-1.00)" in built.finding
+    assert "of the 6 correlations" in built.finding
     one = made(table(settings(), {"mig": SIX["mig"]}))
     assert agreement_of_metrics(one) == ("it needs two metrics or more and three runs; there are 1 and 36")
 
 
 def test_method_setting_and_seed() -> None:
-    found = section(method_setting_seed(made(table(settings(), {"mig": SIX["mig"]}))))
+    built = section(method_setting_seed(made(table(settings(), {"mig": SIX["mig"]}))))
     # mig = 0.1 + 0.2 j + 0.05 k + 0.01 seed: variances 0.01, 0.05^2 2/3, 0.01^2 2/3.
     parts = np.array([0.01, 0.05**2 * 2 / 3, 0.01**2 * 2 / 3])
     method, setting, seed = parts / parts.sum()
-    assert found.finding == (
+    assert built.finding == (
         f"On the mean over scores and data sets, the method explains {method:.0%} of the variance of a "
         f"score, its hyper-parameter another {setting:.0%}, and the seed the other {seed:.0%}; the ranges "
         "over seeds of 0% of the pairs of settings overlap."
     )
-    assert len(found.drawings) == 4
+    assert len(built.drawings) == 4
 
 
 def test_one_seed_says_nothing_of_seeds() -> None:
-    found = section(method_setting_seed(made(whole(seeds=1))))
-    assert found.missing == ("every setting has one seed only",)
-    assert "does not say whether that is luck" in found.finding
-    assert [drawing.name for drawing in found.drawings] == ["scores_by_method", "scores_by_setting"]
+    built = section(method_setting_seed(made(whole(seeds=1))))
+    assert built.missing == ("every setting has one seed only",)
+    assert "does not say whether that is luck" in built.finding
+    assert [drawing.name for drawing in built.drawings] == ["scores_by_method", "scores_by_setting"]
     assert transfer_of_settings(made(whole(seeds=1))) == (
         "transfer compares runs of two seeds; there is one seed only"
     )
 
 
 def test_unsupervised_choice() -> None:
-    found = section(unsupervised_choice(made(whole())))
+    built = section(unsupervised_choice(made(whole())))
     # Reconstruction follows the rule of SAP, and MIG is its opposite.
-    assert found.finding.startswith(
+    assert built.finding.startswith(
         "Of 6 numbers that need no label, Reconstruction goes along with the metrics"
     )
-    assert "but from -1.00 (MIG on dSprites) to 1.00 (SAP on" in found.finding
-    rows = found.sheets[0].table
+    assert "but from -1.00 (MIG on dSprites) to 1.00 (SAP on" in built.finding
+    rows = built.sheets[0].table
     assert set(rows["first"]) == {
         "elbo.reconstruction",
         "elbo.kl",
@@ -133,41 +133,41 @@ def test_unsupervised_choice() -> None:
 
 
 def test_transfer() -> None:
-    found = section(transfer_of_settings(made(table(settings(), {"mig": SIX["mig"]}))))
+    built = section(transfer_of_settings(made(table(settings(), {"mig": SIX["mig"]}))))
     # The best setting is the best for every seed and data set.
     assert (
         "with probability 1.000 on other seeds of the same data set and 1.000 on another data set"
-        in found.finding
+        in built.finding
     )
-    assert [drawing.name for drawing in found.drawings] == [
+    assert [drawing.name for drawing in built.drawings] == [
         "transfer",
         "transfer_correlations",
         "transfer_pairs",
     ]
     alone = made(table(settings(["dsprites"]), SIX))
-    found = section(transfer_of_settings(alone))
-    assert found.missing == ("settings of two data sets, to compare their order",)
+    built = section(transfer_of_settings(alone))
+    assert built.missing == ("settings of two data sets, to compare their order",)
 
 
 def test_downstream_tasks() -> None:
-    found = section(downstream_tasks(made(whole())))
-    assert found.finding.startswith(
+    built = section(downstream_tasks(made(whole())))
+    assert built.finding.startswith(
         "MIG goes along with the accuracy of downstream tasks most (mean Spearman 1.00), SAP least (-1.00); "
         "SAP goes along with their statistical efficiency most (mean Spearman 1.00)"
     )
     without = {name: rule for name, rule in TASKS.items() if "efficiency" not in name}
-    found = section(downstream_tasks(made(table(settings(), {**SIX, **without}))))
-    assert found.missing == ("accuracies for 100 and 10,000 points, which make the efficiency",)
+    built = section(downstream_tasks(made(table(settings(), {**SIX, **without}))))
+    assert built.missing == ("accuracies for 100 and 10,000 points, which make the efficiency",)
     assert isinstance(downstream_tasks(made(table(settings(), SIX))), str)
 
 
 def test_five_comparisons() -> None:
-    found = section(five_comparisons(made(table(settings(), {"mig": SIX["mig"]}))))
-    assert found.finding == (
+    built = section(five_comparisons(made(table(settings(), {"mig": SIX["mig"]}))))
+    assert built.finding == (
         "Over everything, FactorVAE has the highest median of 1 of 1 score; data set by data set, 1 method "
         "came first somewhere, FactorVAE most often (2 of 2)."
     )
-    assert len(found.drawings) == 5
+    assert len(built.drawings) == 5
     assert len(section(five_comparisons(made(whole(seeds=1)))).drawings) == 4
 
 
@@ -177,11 +177,11 @@ def test_reconstructions_need_pictures(tmp_path: Path) -> None:
 
 def test_own_runs_beside_published_ones() -> None:
     own, theirs = settings(), settings(source="published")
-    found = section(own_beside_published(table(own, SIX).table, table(theirs, SIX).table))
-    assert found.finding.startswith("36 of 36 scores of 12 shared settings (100%) agree")
-    assert [drawing.name for drawing in found.drawings] == ["agreement_dsprites", "agreement_cars3d"]
+    built = section(agreement_with_published(table(own, SIX).table, table(theirs, SIX).table))
+    assert built.finding.startswith("36 of 36 scores of 12 shared settings (100%) agree")
+    assert [drawing.name for drawing in built.drawings] == ["agreement_dsprites", "agreement_cars3d"]
     other = table(settings(["rooms"], source="published"), SIX)
-    assert isinstance(own_beside_published(table(own, SIX).table, other.table), str)
+    assert isinstance(agreement_with_published(table(own, SIX).table, other.table), str)
 
 
 def test_scores_can_be_chosen() -> None:
@@ -208,14 +208,14 @@ def published_runs(reference: Path) -> Material:
     folder = reference / "reference" / "published"
     if not folder.is_dir():
         pytest.skip("the published results are not beside the repository")
-    found = material(published(folder), "published")
-    assert isinstance(found, Material)
-    return found
+    built = material(published(folder), "published")
+    assert isinstance(built, Material)
+    return built
 
 
 def test_published_metrics_agree_as_the_study_says(published_runs: Material) -> None:
-    found = section(agreement_of_metrics(published_runs))
-    of_all = found.sheets[0].table
+    built = section(agreement_of_metrics(published_runs))
+    of_all = built.sheets[0].table
     rows = of_all[of_all["data"] == "dsprites"].set_index(["first", "second"])["estimate"]
     beta, factor, mig, dci, modularity, sap = STUDY_SCORES
     assert rows[mig, dci] == pytest.approx(0.93, abs=0.005)
@@ -224,12 +224,12 @@ def test_published_metrics_agree_as_the_study_says(published_runs: Material) -> 
     with_modularity = [value for pair, value in rows.to_dict().items() if modularity in str(pair)]
     assert len(with_modularity) == 5
     assert max(map(abs, with_modularity)) < 0.15
-    assert "MIG and DCI agree most" in found.finding
+    assert "MIG and DCI agree most" in built.finding
 
 
 def test_published_settings_transfer_as_the_study_says(published_runs: Material) -> None:
-    found = section(transfer_of_settings(published_runs))
-    rows = found.sheets[0].table.set_index(["data", "score"])["probability"]
+    built = section(transfer_of_settings(published_runs))
+    rows = built.sheets[0].table.set_index(["data", "score"])["probability"]
     expected = {
         ("same", "same"): 0.807,
         ("other", "same"): 0.56,
@@ -240,8 +240,8 @@ def test_published_settings_transfer_as_the_study_says(published_runs: Material)
 
 
 def test_published_variance_is_explained_as_the_study_says(published_runs: Material) -> None:
-    found = section(method_setting_seed(published_runs))
-    shares = next(sheet for sheet in found.sheets if sheet.name == "shares_of_variance").table
+    built = section(method_setting_seed(published_runs))
+    shares = next(sheet for sheet in built.sheets if sheet.name == "shares_of_variance").table
     # The study reports 37% for the method and 59% with its hyper-parameter, over seven data sets.
     assert shares["method"].mean() == pytest.approx(0.37, abs=0.06)
     assert (shares["method"] + shares["setting"]).mean() == pytest.approx(0.59, abs=0.06)

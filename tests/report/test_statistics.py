@@ -51,11 +51,11 @@ def test_bootstrap_of_two_values() -> None:
 
 def test_bootstrap_of_a_mean_is_as_wide_as_theory_says() -> None:
     values = Stream.of(1).normal(400, 1)[:, 0]
-    found = bootstrap(values, resamples=4000)
-    assert found.estimate == pytest.approx(values.mean())
+    result = bootstrap(values, resamples=4000)
+    assert result.estimate == pytest.approx(values.mean())
     error = values.std() / np.sqrt(400)
-    assert found.low == pytest.approx(values.mean() - 1.96 * error, abs=0.15 * error)
-    assert found.high == pytest.approx(values.mean() + 1.96 * error, abs=0.15 * error)
+    assert result.low == pytest.approx(values.mean() - 1.96 * error, abs=0.15 * error)
+    assert result.high == pytest.approx(values.mean() + 1.96 * error, abs=0.15 * error)
 
 
 def test_strata_are_drawn_among_themselves() -> None:
@@ -63,8 +63,8 @@ def test_strata_are_drawn_among_themselves() -> None:
     assert bootstrap([1, 5, 9], strata=["a", "b", "c"]) == Interval(5.0, 5.0, 5.0)
     assert bootstrap([5, 1, 5, 1], interquartile_mean, strata=[1, 0, 1, 0]) == Interval(3.0, 3.0, 3.0)
     # Two strata, {0, 1} and {100}: the mean is 100 / 3 + (0, 1 or 2) / 3.
-    found = bootstrap([0, 100, 1], strata=["a", "b", "a"])
-    assert found == pytest.approx((101 / 3, 100 / 3, 102 / 3))
+    result = bootstrap([0, 100, 1], strata=["a", "b", "a"])
+    assert result == pytest.approx((101 / 3, 100 / 3, 102 / 3))
 
 
 def test_bootstrap_depends_on_the_seed_only() -> None:
@@ -115,11 +115,11 @@ def slow_interval(x: Any, y: Any, strata: Any, resamples: int) -> Interval:
     """Each resample sorted by scipy; a bootstrap of the numbers of the rows draws the same rows."""
 
     def correlations(rows: Any) -> Any:
-        found = []
+        result = []
         for each in np.atleast_2d(rows).astype(int):
             constant = len(set(x[each])) == 1 or len(set(y[each])) == 1
-            found.append(0.0 if constant else spearmanr(x[each], y[each]).statistic)
-        return np.array(found) if np.ndim(rows) == 2 else found[0]
+            result.append(0.0 if constant else spearmanr(x[each], y[each]).statistic)
+        return np.array(result) if np.ndim(rows) == 2 else result[0]
 
     return bootstrap(np.arange(len(x)), correlations, strata=strata, resamples=resamples)
 
@@ -130,8 +130,8 @@ def test_spearman_intervals_are_those_of_sorted_resamples(a: list[int], b: list[
     n = min(len(a), len(b))
     x, y = np.array(a[:n]), np.array(b[:n])
     strata = np.arange(n) % 2 if split else None
-    found = spearman_interval(x, y, strata=strata, resamples=30)
-    assert found == pytest.approx(slow_interval(x, y, strata, 30), abs=1e-9)
+    result = spearman_interval(x, y, strata=strata, resamples=30)
+    assert result == pytest.approx(slow_interval(x, y, strata, 30), abs=1e-9)
 
 
 def test_pairs_with_a_gap_are_left_out_of_intervals() -> None:
@@ -139,15 +139,15 @@ def test_pairs_with_a_gap_are_left_out_of_intervals() -> None:
     frame = pd.DataFrame(x, columns=["a", "b", "c"])
     frame.loc[:4, "c"] = np.nan
     strata = np.arange(40) % 4
-    found = spearman_intervals(frame, strata=strata, resamples=100)
-    assert found[["first", "second"]].to_numpy().tolist() == [["a", "b"], ["a", "c"], ["b", "c"]]
+    result = spearman_intervals(frame, strata=strata, resamples=100)
+    assert result[["first", "second"]].to_numpy().tolist() == [["a", "b"], ["a", "c"], ["b", "c"]]
     left = x[5:]
     expected = [
         slow_interval(x[:, 0], x[:, 1], strata, 100),
         slow_interval(left[:, 0], left[:, 2], strata[5:], 100),
         slow_interval(left[:, 1], left[:, 2], strata[5:], 100),
     ]
-    np.testing.assert_allclose(found[["estimate", "low", "high"]].to_numpy(float), np.array(expected))
+    np.testing.assert_allclose(result[["estimate", "low", "high"]].to_numpy(float), np.array(expected))
 
 
 def test_intervals_of_perfect_agreement_and_of_none() -> None:
@@ -197,11 +197,11 @@ def test_variance_shares() -> None:
             "none": np.nan,
         }
     )
-    found = variance_shares(runs, ["mig", "flat", "half", "none"])
-    assert found["score"].tolist() == ["mig", "flat", "half"]
-    assert found["runs"].tolist() == [8, 8, 4]
+    result = variance_shares(runs, ["mig", "flat", "half", "none"])
+    assert result["score"].tolist() == ["mig", "flat", "half"]
+    assert result["runs"].tolist() == [8, 8, 4]
     expected = [[128 / 168, 32 / 168, 8 / 168], [0, 0, 0], [0.8, 0, 0.2]]
-    shares = found[["method", "setting", "seed"]].to_numpy(float)
+    shares = result[["method", "setting", "seed"]].to_numpy(float)
     np.testing.assert_allclose(shares, np.array(expected), atol=1e-12)
     with pytest.raises(UnweaveError, match=r'no column "migg"\. Did you mean "mig"'):
         variance_shares(runs, ["migg"])
@@ -223,9 +223,9 @@ def test_probability_of_improvement_is_the_statistic_of_mann_and_whitney(x: list
 
 def test_improvement_is_the_mean_over_strata() -> None:
     x, y = [1, 2, 9], [0, 2, 10, 0]
-    found = improvement_interval(x, y, strata=(["a", "a", "b"], ["a", "a", "b", "only y"]))
+    result = improvement_interval(x, y, strata=(["a", "a", "b"], ["a", "a", "b", "only y"]))
     # The mean of 0.625 and 0; then the least and the most that resamples of {1, 2} and {0, 2} give.
-    assert found == pytest.approx((0.3125, 0.0, 0.5))
+    assert result == pytest.approx((0.3125, 0.0, 0.5))
     assert improvement_interval([5, 6], [1, 2, 3]) == Interval(1.0, 1.0, 1.0)
     with pytest.raises(UnweaveError, match="no stratum in common"):
         improvement_interval([1], [2], strata=(["a"], ["b"]))
@@ -234,11 +234,11 @@ def test_improvement_is_the_mean_over_strata() -> None:
 def test_intervals_of_improvement_are_those_of_resamples() -> None:
     x, y = Stream.of(4).normal(60, 2).T
     y -= 0.5
-    found = improvement_interval(x, y, resamples=4000)
+    result = improvement_interval(x, y, resamples=4000)
     # The standard error of U / (n m) by DeLong: variances of the mean win of each value.
     wins = (x[:, None] > y).astype(float)
     error = np.sqrt(wins.mean(1).var() / 60 + wins.mean(0).var() / 60)
-    assert found.high - found.low == pytest.approx(2 * 1.96 * error, rel=0.1)
+    assert result.high - result.low == pytest.approx(2 * 1.96 * error, rel=0.1)
 
 
 def study(scores: dict[str, dict[str, dict[str, float]]], seeds: int = 3) -> pd.DataFrame:
@@ -264,19 +264,19 @@ HAND_MADE = study(
 
 
 def test_transfer_by_hand() -> None:
-    found = transfer(HAND_MADE, ["p", "q"])
-    assert found[["data", "score"]].to_numpy().tolist() == [
+    result = transfer(HAND_MADE, ["p", "q"])
+    assert result[["data", "score"]].to_numpy().tolist() == [
         ["same", "same"],
         ["same", "other"],
         ["other", "same"],
         ["other", "other"],
     ]
-    assert found["trials"].tolist() == [10_000] * 4
+    assert result["trials"].tolist() == [10_000] * 4
     # The chosen setting is best again; c -> 2/3, b -> 2/3, a -> 1, a -> 1; worst each time;
     # c -> 2/3, b -> 2/3, a -> 1/3, a -> 1/3.
-    assert found["probability"].tolist() == pytest.approx([1, 5 / 6, 1 / 3, 1 / 2], abs=0.01)
-    assert found["equal"].tolist() == pytest.approx([1 / 3] * 4)  # only with itself
-    assert found["random"].tolist() == pytest.approx([2 / 3] * 4)  # 1/3, 2/3, 1
+    assert result["probability"].tolist() == pytest.approx([1, 5 / 6, 1 / 3, 1 / 2], abs=0.01)
+    assert result["equal"].tolist() == pytest.approx([1 / 3] * 4)  # only with itself
+    assert result["random"].tolist() == pytest.approx([2 / 3] * 4)  # 1/3, 2/3, 1
 
 
 def test_transfer_goes_to_another_seed() -> None:
@@ -284,9 +284,9 @@ def test_transfer_goes_to_another_seed() -> None:
     runs = pd.DataFrame(
         {"data": "d", "method": "m", "setting": list("aabb"), "seed": [0, 1, 0, 1], "p": [1, 0, 0, 1]}
     )
-    found = transfer(runs, ["p"])
-    assert found[["data", "score"]].to_numpy().tolist() == [["same", "same"]]
-    assert found["probability"].tolist() == [0.5]  # only itself is not better
+    result = transfer(runs, ["p"])
+    assert result[["data", "score"]].to_numpy().tolist() == [["same", "same"]]
+    assert result["probability"].tolist() == [0.5]  # only itself is not better
     with pytest.raises(UnweaveError, match="there is one seed only"):
         transfer(runs[runs["seed"] == 0], ["p"])
 
@@ -300,13 +300,13 @@ def test_of_equals_the_first_is_chosen() -> None:
 def test_runs_without_scores_are_no_part_of_transfer() -> None:
     runs = HAND_MADE.copy()
     runs.loc[runs["setting"] == "c", "p"] = np.nan  # b is chosen on d, a on e
-    found = transfer(runs, ["p"])
-    assert found["probability"].tolist() == pytest.approx([1, 1 / 2])
-    assert found["random"].tolist() == pytest.approx([3 / 4, 3 / 4])
+    result = transfer(runs, ["p"])
+    assert result["probability"].tolist() == pytest.approx([1, 1 / 2])
+    assert result["random"].tolist() == pytest.approx([3 / 4, 3 / 4])
     runs.loc[runs["data"] == "e", "p"] = np.nan  # half of the sources have nothing to choose from
-    found = transfer(runs, ["p"])
-    assert found[["data", "score"]].to_numpy().tolist() == [["same", "same"]]
-    assert found["trials"][0] == pytest.approx(5_000, abs=250)
+    result = transfer(runs, ["p"])
+    assert result[["data", "score"]].to_numpy().tolist() == [["same", "same"]]
+    assert result["trials"][0] == pytest.approx(5_000, abs=250)
 
 
 def test_transfer_needs_one_run_of_each() -> None:
@@ -339,11 +339,11 @@ def models(reference: Path) -> pd.DataFrame:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_published_models_transfer_as_published(models: pd.DataFrame, seed: int) -> None:
     # Two digits are known of three of them, and 10,000 trials are good for about 0.003.
-    found = transfer(models, STUDY_SCORES, seed=seed).set_index(["data", "score"])["probability"]
-    assert found["same", "same"] == pytest.approx(0.807, abs=0.01)
-    assert found["other", "same"] == pytest.approx(0.56, abs=0.011)
-    assert found["same", "other"] == pytest.approx(0.62, abs=0.011)
-    assert found["other", "other"] == pytest.approx(0.54, abs=0.011)
+    result = transfer(models, STUDY_SCORES, seed=seed).set_index(["data", "score"])["probability"]
+    assert result["same", "same"] == pytest.approx(0.807, abs=0.01)
+    assert result["other", "same"] == pytest.approx(0.56, abs=0.011)
+    assert result["same", "other"] == pytest.approx(0.62, abs=0.011)
+    assert result["other", "other"] == pytest.approx(0.54, abs=0.011)
 
 
 def test_published_scores_agree_as_published(models: pd.DataFrame) -> None:

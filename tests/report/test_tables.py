@@ -41,9 +41,9 @@ def test_downstream_scores_are_found() -> None:
 
 
 def test_means_of_settings_and_their_spread() -> None:
-    found = tables.setting_table(small_runs(), ["mig"])
-    assert len(found) == 2 * 2 * 3
-    row = found[(found["data"] == "cars3d") & (found["method"] == "factor_vae")].iloc[2]
+    result = tables.setting_table(small_runs(), ["mig"])
+    assert len(result) == 2 * 2 * 3
+    row = result[(result["data"] == "cars3d") & (result["method"] == "factor_vae")].iloc[2]
     assert row["mean"] == pytest.approx(0.1 + 0.2 + 0.1 + 0.01)
     assert row["std"] == pytest.approx(0.01 * np.sqrt(2 / 3))
     assert row["min"] - 1e-9 <= row["low"] < row["mean"] < row["high"] <= row["max"] + 1e-9
@@ -52,48 +52,48 @@ def test_means_of_settings_and_their_spread() -> None:
 
 
 def test_interquartile_means_of_methods() -> None:
-    found = tables.method_table(small_runs(), ["mig"])
-    assert found["method"].tolist() == ["beta_vae", "factor_vae"] * 2
+    result = tables.method_table(small_runs(), ["mig"])
+    assert result["method"].tolist() == ["beta_vae", "factor_vae"] * 2
     values = sorted(0.1 + 0.05 * k + 0.01 * seed for k in range(3) for seed in range(3))
-    assert found["interquartile mean"][0] == pytest.approx(np.mean(values[2:-2]))
+    assert result["interquartile mean"][0] == pytest.approx(np.mean(values[2:-2]))
 
 
 def test_rank_correlations_of_each_data_set() -> None:
-    found = tables.correlation_table(small_runs(), ["mig", "sap", "modularity"])
-    assert found[["first", "second"]].to_numpy().tolist() == 2 * [
+    result = tables.correlation_table(small_runs(), ["mig", "sap", "modularity"])
+    assert result[["first", "second"]].to_numpy().tolist() == 2 * [
         ["mig", "sap"],
         ["mig", "modularity"],
         ["sap", "modularity"],
     ]
-    assert found["data"].unique().tolist() == ["dsprites", "cars3d"]
-    opposite = found[found["second"] == "sap"]
+    assert result["data"].unique().tolist() == ["dsprites", "cars3d"]
+    opposite = result[result["second"] == "sap"]
     assert opposite[["estimate", "low", "high"]].to_numpy() == pytest.approx(-1)
-    assert (found["runs"] == 18).all()
+    assert (result["runs"] == 18).all()
 
 
 def test_rank_correlations_of_some_with_others() -> None:
-    found = tables.correlation_table(small_runs(), ["modularity"], ["mig", "sap"])
-    pairs = [{a, b} for a, b in zip(found["first"], found["second"], strict=True)]
+    result = tables.correlation_table(small_runs(), ["modularity"], ["mig", "sap"])
+    pairs = [{a, b} for a, b in zip(result["first"], result["second"], strict=True)]
     assert pairs == [{"mig", "modularity"}, {"sap", "modularity"}] * 2
-    assert found["first"].unique().tolist() == ["modularity"]
+    assert result["first"].unique().tolist() == ["modularity"]
 
 
 def test_a_matrix_of_correlations_has_ones_where_a_score_meets_itself() -> None:
-    found = tables.correlation_table(small_runs(), ["mig", "sap"])
+    result = tables.correlation_table(small_runs(), ["mig", "sap"])
     matrix = tables.correlation_matrix(
-        found[found["data"] == "dsprites"], ["mig", "sap", "irs"], ["sap", "mig"]
+        result[result["data"] == "dsprites"], ["mig", "sap", "irs"], ["sap", "mig"]
     )
     assert matrix.loc["mig"].to_numpy(float) == pytest.approx([-1, 1])
     assert np.isnan(matrix.loc["irs"].to_numpy(float)).all()
 
 
 def test_medians_against_regularisation() -> None:
-    found = tables.regularisation_table({"sampled": small_runs(), "mean": small_runs()}, "mig")
-    assert found["representation"].unique().tolist() == ["sampled", "mean"]
-    here = found[(found["representation"] == "mean") & (found["data"] == "dsprites")]
-    assert here["step"].tolist() == [0, 1, 2] * 2
-    assert here["median"].tolist() == pytest.approx([0.11, 0.16, 0.21, 0.31, 0.36, 0.41])
-    assert here["upper quartile"].iloc[0] == pytest.approx(0.115)
+    result = tables.regularisation_table({"sampled": small_runs(), "mean": small_runs()}, "mig")
+    assert result["representation"].unique().tolist() == ["sampled", "mean"]
+    part = result[(result["representation"] == "mean") & (result["data"] == "dsprites")]
+    assert part["step"].tolist() == [0, 1, 2] * 2
+    assert part["median"].tolist() == pytest.approx([0.11, 0.16, 0.21, 0.31, 0.36, 0.41])
+    assert part["upper quartile"].iloc[0] == pytest.approx(0.115)
     assert tables.regularisation_table({"mean": small_runs()}, "irs").empty
 
 
@@ -112,19 +112,19 @@ def test_the_order_of_settings_on_two_data_sets() -> None:
         "sap": SIX["sap"],
     }
     runs = wide(table(settings(), rules).table)
-    found = tables.transfer_correlations(runs, ["mig", "sap"])
-    assert found["estimate"].tolist() == pytest.approx([-1, 1])
-    assert found["settings"].tolist() == [6, 6]
+    result = tables.transfer_correlations(runs, ["mig", "sap"])
+    assert result["estimate"].tolist() == pytest.approx([-1, 1])
+    assert result["settings"].tolist() == [6, 6]
 
 
 def test_spread_over_seeds_and_over_settings() -> None:
     # Strengths 0.05 apart and seeds 0.02: no overlap. Strengths that do not matter: all overlap.
     rules: dict[str, Rule] = {"mig": SIX["mig"], "sap": lambda at: 0.1 * at.seed}
-    found = tables.seed_spread(wide(table(settings(), rules).table), ["mig", "sap"]).set_index(
+    result = tables.seed_spread(wide(table(settings(), rules).table), ["mig", "sap"]).set_index(
         ["data", "score"]
     )
-    assert found.loc[("dsprites", "mig"), "overlap"] == 0
-    assert found.loc[("dsprites", "sap"), "overlap"] == 1
-    assert found.loc[("dsprites", "sap"), "seed std"] == pytest.approx(0.1 * np.sqrt(2 / 3))
-    assert found.loc[("dsprites", "sap"), "setting std"] == pytest.approx(0)
+    assert result.loc[("dsprites", "mig"), "overlap"] == 0
+    assert result.loc[("dsprites", "sap"), "overlap"] == 1
+    assert result.loc[("dsprites", "sap"), "seed std"] == pytest.approx(0.1 * np.sqrt(2 / 3))
+    assert result.loc[("dsprites", "sap"), "setting std"] == pytest.approx(0)
     assert tables.seed_spread(small_runs(seeds=1), ["mig"]).empty

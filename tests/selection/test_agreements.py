@@ -25,7 +25,7 @@ def noise(seed: int, n: int = 2000) -> Codes:
 
 
 def runs(*codes: Codes) -> dict[str, Codes]:
-    return {f"run {i}": each for i, each in enumerate(codes)}
+    return {f"run {i}": one for i, one in enumerate(codes)}
 
 
 def mixed(count: int = 5) -> dict[str, Codes]:
@@ -41,31 +41,31 @@ def mixed(count: int = 5) -> dict[str, Codes]:
 
 def test_a_permuted_and_flipped_copy_agrees_fully(tmp_path: Path) -> None:
     copy = Codes(-3 * GRID[:, [2, 0, 1]] + 1, LIVE)
-    found = agreements(runs(Codes(GRID, LIVE), copy), [[0, 1]], ALL, tmp_path / "a.parquet")
+    tables = agreements(runs(Codes(GRID, LIVE), copy), [[0, 1]], ALL, tmp_path / "a.parquet")
     for name, expected in (("udr.lasso", 0.9), ("udr.spearman", 1.0), ("model_centrality", 1.0)):
-        assert found[name][0, 1] == pytest.approx(expected, abs=1e-9)
-        assert found[name][1, 0] == pytest.approx(expected, abs=1e-9)
-        assert np.isnan(np.diag(found[name])).all()
+        assert tables[name][0, 1] == pytest.approx(expected, abs=1e-9)
+        assert tables[name][1, 0] == pytest.approx(expected, abs=1e-9)
+        assert np.isnan(np.diag(tables[name])).all()
 
 
 def test_noise_does_not_agree(tmp_path: Path) -> None:
-    found = agreements(runs(noise(0), noise(1)), [[0, 1]], ALL, tmp_path / "a.parquet")
-    assert found["udr.lasso"][0, 1] == 0  # no coefficient is worth its price
-    assert found["udr.spearman"][0, 1] < 0.06
+    tables = agreements(runs(noise(0), noise(1)), [[0, 1]], ALL, tmp_path / "a.parquet")
+    assert tables["udr.lasso"][0, 1] == 0  # no coefficient is worth its price
+    assert tables["udr.spearman"][0, 1] < 0.06
     # 60 random votes of three factors for three codes: the majority is right in half of them or fewer.
-    assert 1 / 3 <= found["model_centrality"][0, 1] < 0.55
+    assert 1 / 3 <= tables["model_centrality"][0, 1] < 0.55
 
 
 def test_averages_of_agreements_are_the_scores_of_all(tmp_path: Path) -> None:
-    given = mixed()
-    found = agreements(given, [range(5)], ALL, tmp_path / "a.parquet")
-    codes, kl = [each.mean for each in given.values()], [each.kl for each in given.values()]
+    run_codes = mixed()
+    tables = agreements(run_codes, [range(5)], ALL, tmp_path / "a.parquet")
+    codes, kl = [one.mean for one in run_codes.values()], [one.kl for one in run_codes.values()]
     for name, expected in (
         ("udr.lasso", udr(codes, kl=kl)),
         ("udr.spearman", udr(codes, kl=kl, method="spearman")),
     ):
-        np.testing.assert_allclose(np.nanmedian(found[name], axis=0), expected, atol=1e-9)
-    centrality = np.nanmean(found["model_centrality"], axis=0)
+        np.testing.assert_allclose(np.nanmedian(tables[name], axis=0), expected, atol=1e-9)
+    centrality = np.nanmean(tables["model_centrality"], axis=0)
     np.testing.assert_allclose(centrality, model_centrality(codes, kl=kl), atol=1e-9)
 
 
@@ -87,49 +87,49 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_what_is_known_is_not_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, path, given = counted(monkeypatch), tmp_path / "a.parquet", mixed(4)
-    first = agreements(given, [[0, 1], [2, 3]], ["udr.lasso"], path)
+    calls, path, run_codes = counted(monkeypatch), tmp_path / "a.parquet", mixed(4)
+    first = agreements(run_codes, [[0, 1], [2, 3]], ["udr.lasso"], path)
     assert calls == ["udr.lasso"] * 2
     assert np.isnan(first["udr.lasso"][0, 2])
-    again = agreements(given, [[0, 1], [2, 3]], ["udr.lasso"], path)
+    again = agreements(run_codes, [[0, 1], [2, 3]], ["udr.lasso"], path)
     assert len(calls) == 2
     np.testing.assert_array_equal(again["udr.lasso"], first["udr.lasso"])
     # A wider pool: only pairs that are new.
-    agreements(given, [range(4)], ["udr.lasso"], path)
+    agreements(run_codes, [range(4)], ["udr.lasso"], path)
     assert len(calls) == 2 + 4
     # Another number of the same pairs.
-    agreements(given, [[0, 1]], ["model_centrality"], path)
+    agreements(run_codes, [[0, 1]], ["model_centrality"], path)
     assert calls[6:] == ["model_centrality"]
     # A further run: only its own; the order does not matter.
     more = mixed(5)
-    found = agreements(dict(reversed(more.items())), [range(5)], ["udr.lasso"], path)
+    tables = agreements(dict(reversed(more.items())), [range(5)], ["udr.lasso"], path)
     assert len(calls) == 7 + 4
     alone = agreements(more, [range(5)], ["udr.lasso"], tmp_path / "b.parquet")
-    np.testing.assert_array_equal(found["udr.lasso"][::-1, ::-1], alone["udr.lasso"])
+    np.testing.assert_array_equal(tables["udr.lasso"][::-1, ::-1], alone["udr.lasso"])
 
 
 def test_a_stop_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, path, given = counted(monkeypatch), tmp_path / "a.parquet", mixed()
+    calls, path, run_codes = counted(monkeypatch), tmp_path / "a.parquet", mixed()
 
-    def stop(done: int, total: int, what: str) -> None:
+    def stop(done: int, total: int, what: str = "") -> None:
         assert (total, what) == (10, "comparing")
         if done == 4:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        agreements(given, [range(5)], ["udr.spearman"], path, stop)
+        agreements(run_codes, [range(5)], ["udr.spearman"], path, stop)
     assert len(calls) == 4
-    found = agreements(given, [range(5)], ["udr.spearman"], path)
+    tables = agreements(run_codes, [range(5)], ["udr.spearman"], path)
     assert len(calls) == 10
-    whole = agreements(given, [range(5)], ["udr.spearman"], tmp_path / "b.parquet")
-    np.testing.assert_array_equal(found["udr.spearman"], whole["udr.spearman"])
+    whole = agreements(run_codes, [range(5)], ["udr.spearman"], tmp_path / "b.parquet")
+    np.testing.assert_array_equal(tables["udr.spearman"], whole["udr.spearman"])
 
 
 def test_long_work_is_kept_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "KEEP_EVERY", -1.0)
     path, seen = tmp_path / "a.parquet", []
 
-    def look(done: int, total: int, what: str) -> None:
+    def look(done: int, total: int, what: str = "") -> None:
         seen.append(len(pd.read_parquet(path)) if path.exists() else 0)
 
     agreements(mixed(3), [range(3)], ["udr.lasso"], path, look)
@@ -137,13 +137,15 @@ def test_long_work_is_kept_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_what_another_process_found_meanwhile_stays(tmp_path: Path) -> None:
-    path, given = tmp_path / "a.parquet", mixed(4)
-    names = list(given)
+    path, run_codes = tmp_path / "a.parquet", mixed(4)
+    names = list(run_codes)
 
-    def meanwhile(done: int, total: int, what: str) -> None:
-        agreements({names[2]: given[names[2]], names[3]: given[names[3]]}, [[0, 1]], ["udr.lasso"], path)
+    def meanwhile(done: int, total: int, what: str = "") -> None:
+        agreements(
+            {names[2]: run_codes[names[2]], names[3]: run_codes[names[3]]}, [[0, 1]], ["udr.lasso"], path
+        )
 
-    agreements({names[0]: given[names[0]], names[1]: given[names[1]]}, [[0, 1]], ALL, path, meanwhile)
+    agreements({names[0]: run_codes[names[0]], names[1]: run_codes[names[1]]}, [[0, 1]], ALL, path, meanwhile)
     frame = pd.read_parquet(path)
     assert {frozenset(pair) for pair in zip(frame["run"], frame["other"], strict=True)} == {
         frozenset(names[:2]),
@@ -152,9 +154,9 @@ def test_what_another_process_found_meanwhile_stays(tmp_path: Path) -> None:
 
 
 def test_agreements_that_differ_by_rounding_are_equal(tmp_path: Path) -> None:
-    found = agreements(mixed(4), [range(4)], ["udr.spearman"], tmp_path / "a.parquet")["udr.spearman"]
+    tables = agreements(mixed(4), [range(4)], ["udr.spearman"], tmp_path / "a.parquet")["udr.spearman"]
     for i, j in combinations(range(4), 2):
-        assert found[i, j] == found[j, i]
+        assert tables[i, j] == tables[j, i]
 
 
 def test_codes_are_known_by_their_content() -> None:
@@ -166,7 +168,7 @@ def test_codes_are_known_by_their_content() -> None:
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
     pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(UnweaveError, match=r"a\.parquet is no table of agreements\. Delete it"):
+    with pytest.raises(UnweaveError, match=r"a\.parquet is not a table of agreements\. Delete it"):
         agreements(mixed(2), [[0, 1]], ALL, tmp_path / "a.parquet")
     (tmp_path / "b.parquet").write_bytes(b"no parquet")
     with pytest.raises(UnweaveError, match=r"b\.parquet cannot be read as a \.parquet file"):

@@ -38,14 +38,14 @@ def study(trained: Path, tmp_path: Path) -> StudyFolder:
     return StudyFolder(Path(shutil.copytree(trained, tmp_path / "study")))
 
 
-def values(found: Selection, score: str) -> dict[str, float]:
-    return {run.id: value for run, value in found.ranking(score)}
+def values(chosen: Selection, score: str) -> dict[str, float]:
+    return {run.id: value for run, value in chosen.ranking(score)}
 
 
 def slow_codes(study: StudyFolder) -> dict[str, Array]:
     """Informative codes of each run, standardised, one image after the other."""
     images = drawn_images(load("dsprites"), IMAGES)
-    found = {}
+    chosen = {}
     for run_id in study.runs:
         run = Run(study.run_folder(run_id), "cpu")
         posterior = run.posterior(images)
@@ -55,8 +55,8 @@ def slow_codes(study: StudyFolder) -> dict[str, Array]:
             kl = sum(0.5 * (m**2 + np.exp(v) - v - 1) for m, v in zip(mean[:, d], log_var[:, d], strict=True))
             if kl / len(mean) > 0.01:
                 live.append(d)
-        found[run_id] = (mean[:, live] - mean[:, live].mean(0)) / mean[:, live].std(0)
-    return found
+        chosen[run_id] = (mean[:, live] - mean[:, live].mean(0)) / mean[:, live].std(0)
+    return chosen
 
 
 def slow_udr(one: Array, other: Array) -> float:
@@ -86,17 +86,17 @@ def slow_share(one: Array, other: Array, bins: int = 20) -> float:
 
 
 def test_scores_are_those_of_a_slow_computation(study: StudyFolder) -> None:
-    found, codes = select(study.path, **OPTIONS), slow_codes(study)
-    assert {each.shape[1] for each in codes.values()} == {3}, "code 3 is dead"
+    chosen, codes = select(study.path, **OPTIONS), slow_codes(study)
+    assert {codes_of_run.shape[1] for codes_of_run in codes.values()} == {3}, "code 3 is dead"
     for run_id, spec in study.runs.items():
         others = [i for i, other in study.runs.items() if i != run_id and other.method == spec.method]
         assert len(others) == 2
         expected = np.median([slow_udr(codes[i], codes[run_id]) for i in others])
-        assert values(found, "udr.lasso")[run_id] == pytest.approx(expected, abs=1e-5)
+        assert values(chosen, "udr.lasso")[run_id] == pytest.approx(expected, abs=1e-5)
         both = [
             (slow_share(codes[i], codes[run_id]) + slow_share(codes[run_id], codes[i])) / 2 for i in others
         ]
-        assert values(found, "model_centrality")[run_id] == pytest.approx(np.mean(both), abs=1e-5)
+        assert values(chosen, "model_centrality")[run_id] == pytest.approx(np.mean(both), abs=1e-5)
 
 
 def test_the_table_is_one_of_results(study: StudyFolder) -> None:
@@ -117,9 +117,9 @@ def test_copies_of_one_run_are_the_middle_of_a_study(study: StudyFolder) -> None
     codes_of_second = study.run_path(second) / f"codes-{IMAGES}.safetensors"
     select(study.path, by=["centrality"], **OPTIONS)
     shutil.copy(study.run_path(first) / codes_of_second.name, codes_of_second)
-    found = values(select(study.path, by=["centrality"], **OPTIONS), "model_centrality")
-    assert found[first] == pytest.approx(found[second])
-    assert found[first] > found[third]
+    chosen = values(select(study.path, by=["centrality"], **OPTIONS), "model_centrality")
+    assert chosen[first] == pytest.approx(chosen[second])
+    assert chosen[first] > chosen[third]
 
 
 def test_a_second_call_encodes_and_compares_nothing(
@@ -127,10 +127,10 @@ def test_a_second_call_encodes_and_compares_nothing(
 ) -> None:
     first = select(study.path, **OPTIONS)
     monkeypatch.setattr(codes_module, "encoded", None)
-    told: list[tuple[int, int, str]] = []
-    again = select(study.path, tell=lambda *words: told.append(words), **OPTIONS)
+    reports: list[tuple[int, int, str]] = []
+    again = select(study.path, tell=lambda *words: reports.append(words), **OPTIONS)
     assert again.table.equals(first.table)
-    assert told == [(i, 6, "encoding") for i in range(1, 7)]
+    assert reports == [(i, 6, "encoding") for i in range(1, 7)]
 
 
 def test_encoding_that_was_stopped_goes_on(study: StudyFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,9 +207,9 @@ def test_a_folder_of_runs(study: StudyFolder, tmp_path: Path) -> None:
     expected = values(select(study.path, **OPTIONS), "udr.lasso")
     folder = tmp_path / "runs"
     shutil.copytree(study.path / "runs", folder)
-    found = select(folder, **OPTIONS)
-    assert values(found, "udr.lasso") == expected
-    assert set(found.candidates.scores()["score"]) == {"mig", "modularity"}
+    chosen = select(folder, **OPTIONS)
+    assert values(chosen, "udr.lasso") == expected
+    assert set(chosen.candidates.scores()["score"]) == {"mig", "modularity"}
     assert (folder / "agreements.parquet").exists()
 
 
@@ -219,9 +219,9 @@ def test_runs_that_cannot_be_used_are_left_out(study: StudyFolder) -> None:
     (study.run_path(open_run) / "result.json").unlink()
     result = study.run_path(diverged) / "result.json"
     write_json(result, {"outcome": "diverged", "steps": 1, "terms": {}})
-    found = select(study.path, **OPTIONS)
-    assert len(found.candidates.runs) == 3
-    assert found.notes[:3] == (
+    chosen = select(study.path, **OPTIONS)
+    assert len(chosen.candidates.runs) == 3
+    assert chosen.notes[:3] == (
         "Left out, without trained weights (weights.safetensors): 1 of 6 runs.",
         "Left out, not finished: 1 of 6 runs.",
         "Left out, diverged: 1 of 6 runs.",
@@ -231,9 +231,9 @@ def test_runs_that_cannot_be_used_are_left_out(study: StudyFolder) -> None:
 def test_a_single_seed_has_no_score(study: StudyFolder) -> None:
     for run_id in list(study.runs)[:2]:
         (study.run_path(run_id) / "result.json").unlink()
-    found = select(study.path, **OPTIONS)
-    assert len(found.ranking("udr.lasso")) == 3
-    assert "Without a score, the only seed of their setting: 1 of 4 runs." in found.notes
+    chosen = select(study.path, **OPTIONS)
+    assert len(chosen.ranking("udr.lasso")) == 3
+    assert "Without a score, the only seed of their setting: 1 of 4 runs." in chosen.notes
 
 
 def test_dead_runs_are_told(study: StudyFolder) -> None:
@@ -241,9 +241,9 @@ def test_dead_runs_are_told(study: StudyFolder) -> None:
     path = study.run_path(next(iter(study.runs))) / f"codes-{IMAGES}.safetensors"
     tensors = read_tensors(path)
     write_tensors(path, {**tensors, "kl": tensors["kl"] * 0})
-    found = select(study.path, **OPTIONS)
-    assert "Of score 0, without a code of KL > 0.01: 1 of 6 runs." in found.notes
-    assert values(found, "udr.lasso")[next(iter(study.runs))] == 0
+    chosen = select(study.path, **OPTIONS)
+    assert "Of score 0, without a code of KL > 0.01: 1 of 6 runs." in chosen.notes
+    assert values(chosen, "udr.lasso")[next(iter(study.runs))] == 0
 
 
 def test_too_few_seeds_are_refused(study: StudyFolder) -> None:
@@ -289,9 +289,9 @@ def test_runs_on_other_data_of_the_same_name_are_left_out_or_refused(study: Stud
         write_json(folder.path / "spec.json", record)
 
     change_data(folders[0])
-    found = candidates_in(study.path)
-    assert len(found.runs) == len(folders) - 1
-    assert found.notes == (
+    chosen = candidates_in(study.path)
+    assert len(chosen.runs) == len(folders) - 1
+    assert chosen.notes == (
         f'Left out {folders[0].path}: it was trained on other data of the name "dsprites" than most.',
     )
     change_data(folders[1])
@@ -309,9 +309,9 @@ def test_foreign_and_broken_runs_do_not_stop_the_others(study: StudyFolder, tmp_
     for name, text in (("foreign", "{}"), ("text", "not JSON"), ("list", "[1]")):
         (folder / name).mkdir()
         (folder / name / "spec.json").write_text(text)
-    found = select(folder, within="study", **OPTIONS)
-    assert len(found.candidates.runs) == 4
-    left_out = [note for note in found.notes if note.startswith(f"Left out {folder}")]
+    chosen = select(folder, within="study", **OPTIONS)
+    assert len(chosen.candidates.runs) == 4
+    left_out = [note for note in chosen.notes if note.startswith(f"Left out {folder}")]
     assert len(left_out) == 5
     assert all("\n" not in note for note in left_out)
 
@@ -326,7 +326,7 @@ def test_wrong_words_are_refused(study: StudyFolder, tmp_path: Path) -> None:
     with pytest.raises(UnweaveError, match="there is no folder"):
         select(tmp_path / "none")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UnweaveError, match=r"has no study\.json, and there is no run in it"):
+    with pytest.raises(UnweaveError, match=r"has no study\.json\), and there is no run in it"):
         select(tmp_path / "empty")
 
 

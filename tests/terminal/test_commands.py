@@ -10,11 +10,15 @@ from terminal.world import CAPACITY
 from unweave.data import CATALOGUE
 from unweave.methods import METHODS, summary
 from unweave.metrics import METRICS
+from unweave.nn.distributions.likelihood import LIKELIHOODS
+from unweave.nn.networks.architectures import ARCHITECTURES
 
 LISTS = {
     "data": [entry.name for entry in CATALOGUE],
     "methods": [kind.name for kind in METHODS],
     "metrics": [metric.name for metric in METRICS],
+    "architectures": list(ARCHITECTURES),
+    "likelihoods": list(LIKELIHOODS),
 }
 
 

@@ -30,7 +30,7 @@ def half_trained(clock_time: pytest.MonkeyPatch) -> TrainingProgress:
     progress = TrainingProgress({"a": 300_000, "b": 300_000})
     for step in (50_000, 100_000):
         now += 10.0
-        progress.tell(Report(step, 300_000, ("a",), (LOSSES,), now - 1000.0))
+        progress.update(Report(step, 300_000, ("a",), (LOSSES,), now - 1000.0))
     return progress
 
 
@@ -63,7 +63,7 @@ def test_a_resumed_run_is_not_counted_from_zero(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("unweave.display.progress.time.monotonic", lambda: now)
     progress = TrainingProgress({"a": 1000, "done": 1000}, {"a": 500, "done": 1000})
     now = 10.0
-    progress.tell(Report(600, 1000, ("a",), (LOSSES,), 10.0))
+    progress.update(Report(600, 1000, ("a",), (LOSSES,), 10.0))
     assert progress.updates.value == pytest.approx(10.0)
     assert progress.seconds_left == pytest.approx(40.0)
     assert (progress.position, progress.trained) == ("600/1,000 steps", "1/2 runs trained")
@@ -74,17 +74,17 @@ def test_a_resumed_run_is_not_counted_from_zero(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_run_that_leaves_its_population_is_done() -> None:
     progress = TrainingProgress({"a": 100, "b": 100})
-    progress.tell(Report(10, 100, ("a", "b"), (LOSSES, LOSSES), 1.0))
-    progress.tell(Report(20, 100, ("b",), (LOSSES,), 2.0))  # the other has diverged
+    progress.update(Report(10, 100, ("a", "b"), (LOSSES, LOSSES), 1.0))
+    progress.update(Report(20, 100, ("b",), (LOSSES,), 2.0))  # the other has diverged
     assert progress.done == {"a": 100, "b": 20}
-    progress.tell(Report(100, 100, ("b",), (LOSSES,), 3.0))
+    progress.update(Report(100, 100, ("b",), (LOSSES,), 3.0))
     assert progress.complete
     assert progress.seconds_left is None
 
 
 def test_what_goes_on_after_training_is_shown() -> None:
     progress = TrainingProgress({"a": 10})
-    progress.tell(Report(10, 10, ("a",), (LOSSES,), 1.0))
+    progress.update(Report(10, 10, ("a",), (LOSSES,), 1.0))
     progress.do("measuring run a")
     assert "measuring run a" in " ".join(drawn(progress.frame, 80))
 
@@ -95,9 +95,9 @@ def test_a_study_keeps_its_bar_and_remaining_time(width: int, monkeypatch: pytes
     monkeypatch.setattr("unweave.study.display.time.monotonic", lambda: now)
     progress = StudyProgress()
     assert "starting" in drawn(progress.frame, width)[0]
-    progress.tell(Status(12_600, 0, 0, 0, 3, 1_000_000, 0.0))
+    progress.update(Status(12_600, 0, 0, 0, 3, 1_000_000, 0.0))
     now = 100.0
-    progress.tell(Status(12_600, 3000, 2500, 12, 3, 1_000_000, 250_000.0))
+    progress.update(Status(12_600, 3000, 2500, 12, 3, 1_000_000, 250_000.0))
     lines = drawn(progress.frame, width)
     assert all(len(line) <= width for line in lines)
     assert "━" in lines[0]

@@ -90,9 +90,7 @@ def expected(truth: GroundTruth, step: int, purpose: str, size: int) -> np.ndarr
 @pytest.mark.parametrize("way", ["resident", "host"])
 def test_batches_are_what_the_ground_truth_gives(name: str, way: str) -> None:
     truth = TRUTHS[name]
-    source: Batches = (
-        ResidentBatches(truth, DEVICE, None) if way == "resident" else HostBatches(truth, DEVICE)
-    )
+    source: Batches = ResidentBatches(truth, DEVICE) if way == "resident" else HostBatches(truth, DEVICE)
     for step, purpose, size in ((0, "batch", 1), (1, "other batch", 13), (299_999, "batch", 8)):
         images = source.draw(draws(step), step, purpose, size, SINGLE).images
         assert images.dtype == torch.uint8
@@ -101,7 +99,7 @@ def test_batches_are_what_the_ground_truth_gives(name: str, way: str) -> None:
 
 
 def test_parts_of_a_population_draw_their_own() -> None:
-    source = ResidentBatches(TRUTHS["scream"], DEVICE, None)
+    source = ResidentBatches(TRUTHS["scream"], DEVICE)
     whole = source.draw(draws(7), 7, "batch", 5, SINGLE).images
     assert torch.equal(source.draw(draws(7).of_runs(1, 3), 7, "batch", 5, SINGLE).images, whole[1:])
     assert not torch.equal(whole[0], whole[1])
@@ -135,4 +133,4 @@ def test_what_becomes_resident(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_draws_in_its_own_way_is_not_tabled() -> None:
     with pytest.raises(UnweaveError, match="its images cannot be tabled"):
-        ResidentBatches(replace(TINY, stochastic=True), CPU, None)
+        ResidentBatches(replace(TINY, stochastic=True), CPU)

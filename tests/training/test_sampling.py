@@ -86,7 +86,7 @@ def test_the_host_draws_what_the_supervision_draws(name: str, sampling: Sampling
 @pytest.mark.parametrize("name", SHOWN)
 def test_the_device_draws_what_the_host_draws(name: str, sampling: Sampling) -> None:
     truth = TRUTHS[name]
-    resident, host = ResidentBatches(truth, DEVICE, None), HostBatches(truth, DEVICE)
+    resident, host = ResidentBatches(truth, DEVICE), HostBatches(truth, DEVICE)
     assert resident.on_device(sampling)
     assert not host.on_device(sampling)
     assert resident.label_sizes(sampling) == host.label_sizes(sampling)
@@ -101,7 +101,7 @@ def test_the_device_draws_what_the_host_draws(name: str, sampling: Sampling) -> 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=list(SAMPLINGS))
 def test_a_part_of_a_population_draws_its_own(sampling: Sampling) -> None:
-    source = ResidentBatches(TRUTHS["colour"], DEVICE, None)
+    source = ResidentBatches(TRUTHS["colour"], DEVICE)
     whole = source.draw(draws(7), 7, "batch", 5, sampling)
     part = source.draw(draws(7).of_runs(1, 3), 7, "batch", 5, sampling)
     for mine, theirs in zip(part.tensors(), whole.tensors(), strict=True):
@@ -112,7 +112,7 @@ def test_a_part_of_a_population_draws_its_own(sampling: Sampling) -> None:
 @pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=list(SAMPLINGS))
 def test_batches_can_be_part_of_a_cuda_graph(sampling: Sampling) -> None:
     truth, population = TRUTHS["hidden, then noise"], draws(0)
-    source, host = ResidentBatches(truth, DEVICE, None), HostBatches(truth, DEVICE)
+    source, host = ResidentBatches(truth, DEVICE), HostBatches(truth, DEVICE)
     source.draw(population, 0, "batch", 6, sampling)  # what has to be sent to the device is sent now
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -196,7 +196,7 @@ def test_a_pair_on_a_device_always_differs(changed: int | str) -> None:
     ],
 )
 def test_what_cannot_be_drawn_is_refused_everywhere(sampling: Sampling, text: str) -> None:
-    for source in (ResidentBatches(SPRITES, DEVICE, None), HostBatches(SPRITES, DEVICE)):
+    for source in (ResidentBatches(SPRITES, DEVICE), HostBatches(SPRITES, DEVICE)):
         with pytest.raises(UnweaveError, match=text):
             source.draw(draws(0), 0, "batch", 4, sampling)
 
@@ -204,7 +204,7 @@ def test_what_cannot_be_drawn_is_refused_everywhere(sampling: Sampling, text: st
 def test_labels_of_all_labellers_have_their_sizes() -> None:
     for labeller, sizes in ((Permuted(), SPRITES.sizes), (Binned(2), (2, 2, 2, 2, 2))):
         sampling = Labels(5, labeller)
-        source = ResidentBatches(SPRITES, DEVICE, None)
+        source = ResidentBatches(SPRITES, DEVICE)
         assert source.label_sizes(sampling) == sizes
         labelled_batch = source.draw(draws(1), 1, "batch", 50, sampling).labelled
         assert labelled_batch is not None

@@ -149,7 +149,7 @@ def test_checkpoints_are_written_for_all_before_any_is_removed(
 
 def test_batches_from_the_device_equal_those_from_the_host() -> None:
     population = Population([spec(VAE(), seed) for seed in (3, 4)], TINY.shape, CPU)
-    resident, host = ResidentBatches(TINY, CPU, None), HostBatches(TINY, CPU)
+    resident, host = ResidentBatches(TINY, CPU), HostBatches(TINY, CPU)
     for step in (0, 1, 77):
         population.step.fill_(step)
         one = resident.draw(population.draws, step, "batch", 8, population.sampling).images

@@ -66,7 +66,7 @@ def test_a_trained_run_encodes_decodes_and_swaps(tmp_path: Path, methods: list[M
 def test_batches_from_a_table_train_the_same(methods: list[Method]) -> None:
     """On a GPU batches are drawn there; the same, on a CPU."""
     found = []
-    for source in (HostBatches(TINY, CPU), ResidentBatches(TINY, CPU, None)):
+    for source in (HostBatches(TINY, CPU), ResidentBatches(TINY, CPU)):
         one = spec(methods[0])
         population = Population([one], TINY.shape, CPU, source.label_sizes(one.method.sampling))
         update = Update(population, source, len(TINY))

@@ -57,7 +57,7 @@ def test_averages_and_products_train_in_one_population(tmp_path: Path) -> None:
 
 @every_method
 def test_batches_of_the_device_train_as_those_of_the_host(method: Method) -> None:
-    ways: list[Batches] = [ResidentBatches(TINY, CPU, None), HostBatches(TINY, CPU)]
+    ways: list[Batches] = [ResidentBatches(TINY, CPU), HostBatches(TINY, CPU)]
     terms = []
     for source in ways:
         sizes = source.label_sizes(method.sampling)

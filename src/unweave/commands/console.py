@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from textwrap import wrap
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from unweave.display.progress import has_live_display
 from unweave.errors import UnweaveError
+from unweave.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,13 +24,6 @@ FLAGS_HELP = (
     "prints more detail and the traceback of an error."
 )
 _verbosity: ContextVar[Verbosity] = ContextVar("verbosity", default="normal")
-
-
-class Report(Protocol):
-    """Tells how much of a long job is done."""
-
-    def __call__(self, done: int, total: int, what: str = ...) -> None:
-        """Say that `done` of `total` is done of `what`."""
 
 
 def print_problem(text: str) -> None:
@@ -111,14 +105,14 @@ def console() -> Console:
 
 
 @contextmanager
-def progress(title: str) -> Iterator[Report]:
+def progress(title: str) -> Iterator[Progress]:
     """A progress bar on the terminal, shown only when there is something to wait for."""
+    from rich import progress as rich_progress
     from rich.console import Console
-    from rich.progress import Progress, TimeRemainingColumn
 
-    with Progress(
-        *Progress.get_default_columns()[:-1],
-        TimeRemainingColumn(),
+    with rich_progress.Progress(
+        *rich_progress.Progress.get_default_columns()[:-1],
+        rich_progress.TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
         disable=is_quiet() or not has_live_display(),

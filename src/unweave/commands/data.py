@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from unweave.commands.console import Report, console, print_problem, progress
+from unweave.commands.console import console, print_problem, progress
 from unweave.commands.listing import Listing
+from unweave.progress import Progress
 
 if TYPE_CHECKING:
     from unweave.data.collection import Collection
@@ -40,9 +41,9 @@ def list_data(*, files: Files | None = None) -> None:
     table = Listing("name", "images", "channels", "factors", "needs a file?", "is it here?", below="factors")
     for entry in (*CATALOGUE, *plugin_entries(print_problem)):
         factors = ", ".join(f"{factor.name} {factor.size}" for factor in entry.factors)
-        here = "yes" if entry.is_here(root) else f"no: unweave data fetch {entry.name}"
+        present = "yes" if entry.is_here(root) else f"no: unweave data fetch {entry.name}"
         need = "yes" if entry.wanted else "no"
-        table.add_row(entry.name, f"{entry.images:,}", str(entry.channels), factors, need, here)
+        table.add_row(entry.name, f"{entry.images:,}", str(entry.channels), factors, need, present)
     console().print(table)
     console().print(f"Files are looked for in {root}", style="dim")
 
@@ -100,9 +101,7 @@ def fetch(name: str, *, files: Files | None = None) -> None:
         return
     folder = data_root((files or Files()).data_root) / entry.folders[0]
     with progress(f"fetching {name}") as tell:
-        paths = fetch_files(
-            name, entry.files, folder, lambda file, done, size: tell(done, size or done, file)
-        )
+        paths = fetch_files(name, entry.files, folder, tell)
     print(f"{name}: {len(paths)} files in {folder}")
 
 
@@ -138,21 +137,21 @@ def inspect(name: str, *, table: Path | None = None, files: Files | None = None)
     from unweave.data.own.abilities import abilities
 
     with progress(f"reading {name}") as tell:
-        found = _open(name, files or Files(), tell, table)
+        data = _open(name, files or Files(), tell, table)
     sheet = Listing("what", "possible?", "why", below="why")
-    for what, possible, why in abilities(found):
+    for what, possible, why in abilities(data):
         sheet.add_row(what, "yes" if possible else "no", why)
-    print(f"{found.name}: {len(found):,} x {found.shape} ({found.source})")
+    print(f"{data.name}: {len(data):,} x {data.shape} ({data.source})")
     console().print(sheet)
 
 
-def _open(name: str, files: Files, tell: Report, table: Path | None) -> GroundTruth | Collection:
+def _open(name: str, files: Files, tell: Progress, table: Path | None) -> GroundTruth | Collection:
     from unweave.data.opening import open_data
 
     return open_data(name, files.data_root, table=table, check=files.check, progress=tell)
 
 
-def _load(name: str, files: Files, tell: Report) -> GroundTruth:
+def _load(name: str, files: Files, tell: Progress) -> GroundTruth:
     from unweave.data.catalogue import load
 
     return load(name, files.data_root, check=files.check, progress=tell)

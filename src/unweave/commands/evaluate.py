@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +14,11 @@ from unweave.commands.listing import Listing
 from unweave.errors import UnweaveError
 from unweave.evaluation import Scores, evaluate
 from unweave.evaluation.evaluate import nothing_measured
+from unweave.layout import SCORES_FILE, SPEC_FILE
+from unweave.progress import Progress
 
 if TYPE_CHECKING:
     from unweave.evaluation.evaluate import Effort
-
-Tell = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def evaluate_subjects(subjects: Sequence[Path], options: Options) -> tuple[list[
 
     One that cannot be measured does not stop the others: it is skipped with one sentence on standard error.
     """
-    found: list[Scores] = []
+    measured: list[Scores] = []
     skipped: list[Path] = []
     paths = runs_and_files(subjects)
     for path in paths:
@@ -56,31 +56,33 @@ def evaluate_subjects(subjects: Sequence[Path], options: Options) -> tuple[list[
         show(path, records)
         if kept_in is not None:
             print(f"-> {kept_in}")
-        found += records
-    if not found:
+        measured += records
+    if not measured:
         raise UnweaveError(f"none of the {len(paths)} could be measured.")
-    return found, skipped
+    return measured, skipped
 
 
-def runs_and_files(given: Sequence[Path]) -> list[Path]:
+def runs_and_files(subjects: Sequence[Path]) -> list[Path]:
     """Folders of runs and files of codes; a folder of runs, or of a study, stands for all runs in it."""
-    found: list[Path] = []
-    for path in given:
-        if path.is_dir() and not (path / "spec.json").exists():
-            specs = [*path.glob("*/spec.json"), *path.glob("runs/*/spec.json")]
+    paths: list[Path] = []
+    for path in subjects:
+        if path.is_dir() and not (path / SPEC_FILE).exists():
+            specs = [*path.glob(f"*/{SPEC_FILE}"), *path.glob(f"runs/*/{SPEC_FILE}")]
             inside = sorted(spec.parent for spec in specs)
             if not inside:
                 raise UnweaveError(f"{path} is not the folder of a run, and there is none in it.")
-            found += inside
+            paths += inside
         elif path.exists():
-            found.append(path)
+            paths.append(path)
         else:
             raise UnweaveError(f"there is no {path}. Give the folder of a run, or a file codes.npz.")
-    return found
+    return paths
 
 
-def _evaluate(path: Path, options: Options, tell: Tell | None) -> tuple[list[Scores], Path | None]:
+def _evaluate(path: Path, options: Options, tell: Progress | None) -> tuple[list[Scores], Path | None]:
     """The scores of a run or file, and the file that they are kept in, if any."""
+    if path.suffix.lower() == ".onnx":
+        return evaluate_network(path, options, tell), None
     if not path.is_dir():
         return evaluate_file(path, options, tell), None
     if options.factors is not None:
@@ -88,17 +90,17 @@ def _evaluate(path: Path, options: Options, tell: Tell | None) -> tuple[list[Sco
     return evaluate_folder(path, options, tell)
 
 
-def evaluate_file(path: Path, options: Options, tell: Tell | None = None) -> list[Scores]:
+def evaluate_file(path: Path, options: Options, tell: Progress | None = None) -> list[Scores]:
     """Scores of the codes and factors in a file, or in two files."""
     from unweave.evaluation.files import read_codes_and_factors
 
-    given, effort = read_codes_and_factors(path, options.factors), options.effort
-    test = (given["test_codes"], given["test_factors"]) if "test_codes" in given else None
+    arrays, effort = read_codes_and_factors(path, options.factors), options.effort
+    test = (arrays["test_codes"], arrays["test_factors"]) if "test_codes" in arrays else None
     return [
         evaluate(
-            given["codes"],
-            given["factors"],
-            log_var=given.get("log_var"),
+            arrays["codes"],
+            arrays["factors"],
+            log_var=arrays.get("log_var"),
             test=test,
             metrics=options.metrics,
             representation=representation,
@@ -111,13 +113,36 @@ def evaluate_file(path: Path, options: Options, tell: Tell | None = None) -> lis
     ]
 
 
-def evaluate_folder(path: Path, options: Options, tell: Tell | None) -> tuple[list[Scores], Path | None]:
+def evaluate_network(path: Path, options: Options, tell: Progress | None = None) -> list[Scores]:
+    """Scores of the network in an ONNX file on a data set."""
+    from unweave.data.opening import open_data
+
+    if options.data is None:
+        raise UnweaveError(f"{path} is an encoder and needs data to encode: add --data dsprites.")
+    data, effort = open_data(options.data, options.data_root), options.effort
+    return [
+        evaluate(
+            path,
+            data=data,
+            metrics=options.metrics,
+            representation=representation,
+            points=effort.points,
+            repeats=effort.repeats,
+            seed=effort.seed,
+            device=None if options.device == "auto" else options.device,
+            tell=tell,
+        )
+        for representation in options.representations
+    ]
+
+
+def evaluate_folder(path: Path, options: Options, tell: Progress | None) -> tuple[list[Scores], Path | None]:
     """Scores of a run, and the file in its folder that they are kept in.
 
     If nothing can be written there, the reason is printed and the scores are returned all the same.
     """
     # Here, because torch takes seconds to import and files of codes need none of it.
-    from unweave.evaluation.score_store import SCORES, evaluate_and_keep
+    from unweave.evaluation.score_store import evaluate_run
     from unweave.runs.run import load
     from unweave.runs.store import RunFolder
 
@@ -127,15 +152,21 @@ def evaluate_folder(path: Path, options: Options, tell: Tell | None) -> tuple[li
             "last checkpoint."
         )
     run = load(path, options.device, options.data_root, options.data)
-    done = evaluate_and_keep(
-        run, options.metrics, options.representations, options.effort, keep=options.keep_codes, tell=tell
+    failures: list[UnweaveError] = []
+    records = evaluate_run(
+        run,
+        options.metrics,
+        options.representations,
+        options.effort,
+        keep=options.keep_codes,
+        on_unwritable=failures.append,
+        tell=tell,
     )
-    if not any(done.records):
-        raise nothing_measured(done.records[0].notes)
-    if done.not_kept is not None:
-        print(f"unweave: {done.not_kept}", file=sys.stderr)
-        return done.records, None
-    return done.records, path / SCORES
+    if not any(records):
+        raise nothing_measured(records[0].notes)
+    for failure in failures:
+        print(f"unweave: {failure}", file=sys.stderr)
+    return records, None if failures else path / SCORES_FILE
 
 
 def show(path: Path, records: Sequence[Scores]) -> None:
@@ -163,7 +194,7 @@ def show(path: Path, records: Sequence[Scores]) -> None:
 
 
 def write(records: Sequence[Scores], path: Path) -> None:
-    """Write scores as JSON, whole or not at all."""
+    """Write scores as JSON atomically."""
     from unweave.files import write_text
 
     write_text(path, json.dumps([record.to_dict() for record in records], indent=1) + "\n")

@@ -24,7 +24,7 @@ def serve(subject: Subject, host: str, port: int, open_page: bool) -> None:
             webbrowser.open(server.url)
         try:
             server.serve_forever()
-        except KeyboardInterrupt:  # the way to end it, so nothing is said
+        except KeyboardInterrupt:  # the usual way to stop the server, not an error
             sys.exit(130)
 
 

@@ -14,10 +14,11 @@ from unweave.data import CATALOGUE, GroundTruth
 from unweave.data.opening import is_place, open_data
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.evaluation.evaluate import Effort, source_of
+from unweave.layout import SPEC_FILE
+from unweave.progress import Progress
 from unweave.streams import Stream
 
 if TYPE_CHECKING:
-    from unweave.evaluation.sources import Tell
     from unweave.impossibility import Comparison
     from unweave.runs.run import Run
 
@@ -33,11 +34,11 @@ class Subject(NamedTuple):
 
 
 def subject_named(
-    name: str, representation: str, effort: Effort, device: str, data_root: Path | None, tell: Tell | None
+    name: str, representation: str, effort: Effort, device: str, data_root: Path | None, tell: Progress | None
 ) -> Subject:
     """The codes of a run, or the factors of a data set as codes of themselves."""
     folder = Path(name).expanduser()
-    if (folder / "spec.json").exists():
+    if (folder / SPEC_FILE).exists():
         # Here, because torch takes seconds to import and factors need none of it.
         from unweave.runs.run import load
 
@@ -52,7 +53,7 @@ def subject_named(
     return factors_of_data(name, effort)
 
 
-def codes_of_run(run: Run, representation: str, effort: Effort, tell: Tell | None = None) -> Subject:
+def codes_of_run(run: Run, representation: str, effort: Effort, tell: Progress | None = None) -> Subject:
     """Codes of points that are drawn from the run's data."""
     source = source_of(run, effort, tell=tell)
     sample = source.sample(effort.points, representation, effort.stream, again=False)
@@ -75,7 +76,7 @@ def factors_of_data(name: str, effort: Effort) -> Subject:
 
 
 def factors_of_own_data(path: str, effort: Effort) -> Subject:
-    """Uniformly drawn factors of one's own data, if it is a full grid."""
+    """Uniformly drawn factors of a user's data, if it is a full grid."""
     data = open_data(path)
     if not isinstance(data, GroundTruth):
         raise UnweaveError(

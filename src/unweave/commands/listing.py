@@ -53,14 +53,14 @@ class Listing:
         from rich.table import Table
         from rich.text import Text
 
-        kept = [place for place in range(len(self.columns)) if place != moved]
+        columns = [place for place in range(len(self.columns)) if place != moved]
         lines = [self.columns, *self.rows]
-        widths = [max(Text.from_markup(line[place]).cell_len for line in lines) for place in kept]
+        widths = [max(Text.from_markup(line[place]).cell_len for line in lines) for place in columns]
         for number, line in enumerate(lines):
             row = Table.grid(padding=(0, 2, 0, 0))
-            for width, place in zip(widths, kept, strict=True):
-                row.add_column(width=width if place != kept[-1] else None, overflow="fold")
-            row.add_row(*(line[place] for place in kept), style="bold" if number == 0 else "")
+            for width, place in zip(widths, columns, strict=True):
+                row.add_column(width=width if place != columns[-1] else None, overflow="fold")
+            row.add_row(*(line[place] for place in columns), style="bold" if number == 0 else "")
             yield row
             if line[moved]:
                 yield Padding(Text.from_markup(line[moved], style="dim"), (0, 0, 0, INDENT))

@@ -18,14 +18,6 @@ from unweave.metrics.lookup import metric_named, plugin_metrics
 from unweave.metrics.metric import Change, Metric
 from unweave.metrics.table import METRICS
 
-NEEDS = {
-    "codes": "codes and factors",
-    "codes+test": "codes and factors, and test data or a third of them",
-    "representation": "a Representation: codes of any factors it asks for",
-    "posterior": "means and log variances of q(z|x), and factors",
-    "likelihood": "a run: how likely images are, and means and log variances of q(z|x)",
-    "unsupervised": "codes only",
-}
 CHANGES: dict[Change, str] = {
     "permutation": "another order of the codes",
     "sign": "another sign of a code",
@@ -115,7 +107,7 @@ def _facts(metric: Metric) -> str:
             f"`{_module(metric)}.{metric.function.__name__}`" + (f" with `{options}`" if options else ""),
         ),
         ("protocol", f"`{metric.protocol()}`"),
-        ("needs", NEEDS[metric.needs]),
+        ("needs", metric.inputs.summary),
         ("range", f"{range_of(metric)}, {better(metric)} is better"),
         ("unchanged by", ", ".join(CHANGES[change] for change in CHANGES if change in metric.unchanged_by)),
     ]

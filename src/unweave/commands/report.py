@@ -9,9 +9,10 @@ import pandas as pd
 
 from unweave.commands.console import console
 from unweave.commands.listing import Listing
+from unweave.progress import Progress
 from unweave.report.agreement import agreement, agreement_sentence
 from unweave.report.names import DATA, label, setting_label
-from unweave.report.page import PUBLISHED, Progress
+from unweave.report.page import PUBLISHED
 from unweave.report.writing import make_report as write_report_on
 from unweave.results import Results
 

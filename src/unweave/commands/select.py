@@ -7,7 +7,7 @@ import sys
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -17,6 +17,7 @@ from unweave.errors import UnweaveError, did_you_mean
 from unweave.methods import settings_of
 from unweave.metrics.lookup import metric_named
 from unweave.metrics.table import METRICS
+from unweave.progress import Progress
 from unweave.report.chosen import ALL, SEEDS, SETTINGS, choice_table
 from unweave.report.names import measured, metric_scores, score_label
 from unweave.report.published import STUDY_SCORES
@@ -26,27 +27,23 @@ from unweave.runs.spec import RunSpec
 from unweave.selection import Candidate, Selection, select
 from unweave.selection.select import CHOOSERS, choosers_named
 
-if TYPE_CHECKING:
-    from unweave.evaluation.sources import Tell
-
 TITLES = {"udr": "UDR", "centrality": "ModelCentrality"}
 EXPLAINED = (
     "percentile: of the chosen run among all. beats random run: the share of the other runs that it beats, "
     "where a random choice reaches 0.5.\nrandom setting: the same for a choice among the runs of each seed, "
     "mean over seeds. random seed: for a choice among the runs of each setting, mean over settings."
 )
-_WITHOUT_LABELS = ("unsupervised", "likelihood")
-_SUPERVISED = tuple(m.name for m in METRICS if m.needs not in _WITHOUT_LABELS)
+_SUPERVISED = tuple(m.name for m in METRICS if m.inputs.needs_factors)
 
 
 def metrics_asked(text: str | None) -> list[str] | None:
-    """The names in `--metrics`, of metrics or of their scores; told before anything takes time if wrong."""
+    """The names in `--metrics`, of metrics or of their scores; checked before anything takes time."""
     if text is None:
         return None
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
         metric = metric_named(name.partition(".")[0])
-        if metric.needs in _WITHOUT_LABELS:
+        if not metric.inputs.needs_factors:
             raise UnweaveError(
                 f"a choice without labels is judged by metrics that need them; {metric.name} needs none."
             )
@@ -63,7 +60,7 @@ def selected(
     data: str | None,
     device: str,
     data_root: Path | None,
-    tell: Tell | None,
+    tell: Progress | None,
 ) -> Selection:
     """The scores of the runs; on Ctrl-C, print how to resume."""
     options = {"within": within, "images": images, "data": data, "device": device, "data_root": data_root}
@@ -74,21 +71,21 @@ def selected(
         sys.exit(130)
 
 
-def show(found: Selection, by: str, top: int) -> None:
-    """Print the best runs, and what is to know of the others."""
-    for note in found.notes:
+def show(selection: Selection, by: str, top: int) -> None:
+    """Print the best runs, and notes on the others."""
+    for note in selection.notes:
         print(note, file=sys.stderr)
     for chooser in choosers_named(by):
-        _show_ranking(found, chooser, top)
+        _show_ranking(selection, chooser, top)
 
 
-def _show_ranking(found: Selection, chooser: str, top: int) -> None:
+def _show_ranking(selection: Selection, chooser: str, top: int) -> None:
     from rich.markup import escape
 
     first, *others = CHOOSERS[chooser]
-    ranking = found.ranking(first)
-    values = {score: dict(found.ranking(score)) for score in others}
-    varied = _varied_fields(found.candidates.runs)
+    ranking = selection.ranking(first)
+    values = {score: dict(selection.ranking(score)) for score in others}
+    varied = _varied_fields(selection.candidates.runs)
     table = Listing("rank", "run", "method", "setting", "seed", first, *others, below="setting")
     for run, value in ranking[:top]:
         rank = 1 + sum(other > value for _, other in ranking)
@@ -126,9 +123,9 @@ def _setting(spec: RunSpec, varied: Sequence[str]) -> str:
     return ", ".join([text for text in [setting_text(settings_of(spec.method))] if text] + more)
 
 
-def show_judgement(found: Selection, by: str, metrics: Sequence[str] | None) -> None:
+def show_judgement(selection: Selection, by: str, metrics: Sequence[str] | None) -> None:
     """Print what supervised scores say of the choice, where the runs have some."""
-    runs = scored_runs(found)
+    runs = scored_runs(selection)
     scores = supervised_scores(runs, metrics) if runs is not None else []
     if runs is None or not scores:
         print("There are no supervised scores of the runs to judge the choice by; see unweave evaluate.")
@@ -158,30 +155,31 @@ def _interval(row: Mapping[Hashable, Any] | None, name: str) -> str:
     return f"{row[name]:.2f}" + ("" if pd.isna(row["low"]) else f" ({row['low']:.2f} to {row['high']:.2f})")
 
 
-def scored_runs(found: Selection) -> pd.DataFrame | None:
+def scored_runs(selection: Selection) -> pd.DataFrame | None:
     """One row a run with all its scores, of mean codes; None where no run has any that is supervised."""
-    scores = found.candidates.scores()
+    scores = selection.candidates.scores()
     if "mean" not in set(scores["representation"]):
         return None
-    return wide(combine(check_table(scores), check_table(found.table)).table)
+    return wide(combine(check_table(scores), check_table(selection.table)).table)
 
 
 def supervised_scores(runs: pd.DataFrame, asked: Sequence[str] | None) -> list[str]:
     """The scores to judge by: those asked for, a metric's main one if it has several; or the study's."""
     if asked is None:
         return [name for name in metric_scores(runs) if name.partition(".")[0] in _SUPERVISED]
-    there = measured(runs, (str(name) for name in runs if name not in COLUMNS))
+    known_scores = measured(runs, (str(name) for name in runs if name not in COLUMNS))
     chosen: list[str] = []
     for name in asked:
-        of_metric = [score for score in there if score.partition(".")[0] == name]
-        found = [name] if name in there else [s for s in of_metric if s in STUDY_SCORES] or of_metric
-        if not found:
-            known = [score for score in there if score.partition(".")[0] in _SUPERVISED]
+        of_metric = [score for score in known_scores if score.partition(".")[0] == name]
+        main = [score for score in of_metric if score in STUDY_SCORES] or of_metric
+        matching = [name] if name in known_scores else main
+        if not matching:
+            known = [score for score in known_scores if score.partition(".")[0] in _SUPERVISED]
             raise UnweaveError(f'the runs have no score "{name}". {did_you_mean(name, known)}')
-        chosen += found
+        chosen += matching
     return list(dict.fromkeys(chosen))
 
 
-def write(found: Selection, output: Path | None) -> Path:
+def write(selection: Selection, output: Path | None) -> Path:
     """Write the table of the scores."""
-    return found.save(output)
+    return selection.save(output)

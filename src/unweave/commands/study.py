@@ -17,6 +17,7 @@ from unweave.commands.command_app import TABLE, check_output, command_app
 from unweave.commands.console import detail, is_quiet, is_verbose, resume_line, say, say_next
 from unweave.data import GroundTruth
 from unweave.errors import UnweaveError
+from unweave.layout import ERROR_FILE, LEDGER_FILE, SCORES_FILE
 from unweave.study.display import evaluation_lines, study_display, training_table
 from unweave.study.engines.engine import engine_named
 from unweave.study.engines.local import cores
@@ -87,7 +88,7 @@ def plan(
         if missing:
             print(f"files of {', '.join(missing)} are not here: unweave data fetch NAME")
         if measure and cost.runs:
-            _tell_time(where, units, missing, device, data_root)
+            _print_time(where, units, missing, device, data_root)
 
 
 def run(
@@ -181,7 +182,7 @@ def run(
         sys.stderr.write(resume_line(stop))
         sys.exit(130)
     print(ended)
-    failed = _tell_failures(made, {run for unit in session.units for run in unit.runs})
+    failed = _print_failures(made, {run for unit in session.units for run in unit.runs})
     if not shard and _collect(made, [], made.table):
         where = shlex.quote(str(made.path))
         say_next(
@@ -213,7 +214,7 @@ def status(study: Path) -> None:
         print(f"{folder.spec.name}: {status_of_folders(folder)} (from the folders of the runs)")
     if jobs := submitted_jobs(folder):
         print(f"  submitted to Slurm: squeue --jobs {','.join(jobs)}; to cancel: scancel {' '.join(jobs)}")
-    _tell_failures(folder)
+    _print_failures(folder)
 
 
 def retry(study: Path) -> None:
@@ -225,7 +226,7 @@ def retry(study: Path) -> None:
         The folder of the study.
     """
     folder = StudyFolder(study)
-    runs, ledger_path = folder.runs, folder.path / "ledger.sqlite"
+    runs, ledger_path = folder.runs, folder.path / LEDGER_FILE
     failed = failures_of(folder)
     if not ledger_path.exists() and not failed:
         raise UnweaveError(
@@ -234,7 +235,7 @@ def retry(study: Path) -> None:
         )
     opened = max(len(failed), Ledger(ledger_path).retry() if ledger_path.exists() else 0)
     for run_id in runs:
-        (folder.run_path(run_id) / "error.json").unlink(missing_ok=True)
+        (folder.run_path(run_id) / ERROR_FILE).unlink(missing_ok=True)
     print(f"{opened} tasks are open again: unweave study run {study}")
 
 
@@ -285,7 +286,7 @@ def export(
         print(f"-> {output}")
 
 
-def _tell_time(
+def _print_time(
     study: StudyFolder, units: list[Unit], missing: list[str], device: str, data_root: Path | None
 ) -> None:
     """Train each kind of run for some seconds, measure made-up codes, and say how long all of it takes."""
@@ -297,9 +298,9 @@ def _tell_time(
     print(f"training, measured for {SECONDS:.0f} seconds on {chosen}, {sizes} runs together, with {data}:")
     print("\n".join(training_table(parts)))
     if missing:
-        print("data that is not here is counted like data of as many channels that is")
+        print("data sets without local files are estimated from one with the same number of channels")
     runs = [run for run in study.spec.runs if run.data not in missing]
-    left = [run for run in runs if not (study.run_path(run.id) / "scores.json").exists()]
+    left = [run for run in runs if not (study.run_path(run.id) / SCORES_FILE).exists()]
     names = dict.fromkeys(run.data for run in left)
     opened = {name: open_named(name, study.spec.reference(name), data_root) for name in names}
     truths = {name: data for name, data in opened.items() if isinstance(data, GroundTruth)}
@@ -322,13 +323,13 @@ def _describe(spec: StudySpec, units: list[Unit]) -> None:
     say(f"measured: {', '.join(spec.metrics)}; {' and '.join(spec.representations)} codes")
 
 
-def _tell_failures(folder: StudyFolder, runs: Collection[str] | None = None) -> int:
+def _print_failures(folder: StudyFolder, runs: Collection[str] | None = None) -> int:
     """Print the first failed tasks and what to do about them; return how many failed."""
     failures = failures_of(folder, runs)
     for failure in failures[:10]:
         print(f"failed: {failure.task.kind} {failure.task.id}: {failure.error}", file=sys.stderr)
     for run_id in folder.runs if failures and is_verbose() else ():
-        if (note := folder.run_path(run_id) / "error.json").exists():
+        if (note := folder.run_path(run_id) / ERROR_FILE).exists():
             detail(f"{run_id}: {json.loads(note.read_text())['trace']}")
     if failures:
         more = f" (the first 10 of {len(failures)})" if len(failures) > 10 else ""

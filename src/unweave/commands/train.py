@@ -6,7 +6,7 @@ import dataclasses
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, make_dataclass
 from itertools import product
 from pathlib import Path
@@ -30,23 +30,22 @@ from unweave.commands.training_presets import PRESETS
 from unweave.data.opening import open_data
 from unweave.data.own.sizing import Fit, Size, size_named
 from unweave.display.progress import TrainingProgress, training_display
-from unweave.errors import UnweaveError, did_you_mean
+from unweave.errors import DiskFullError, UnweaveError, did_you_mean
 from unweave.evaluation.score_store import evaluate_run
 from unweave.methods import METHODS, method_named, plugin_methods, settings_of, summary
 from unweave.methods.method import Method, numeric_settings
 from unweave.nn.layers.precision import Precision
 from unweave.plugins.loading import is_reference
+from unweave.progress import no_progress
 from unweave.runs.gallery import draw_missing_pictures
 from unweave.runs.run import Run, folder_name
 from unweave.runs.spec import RunSpec, method_with
 from unweave.runs.store import RunFolder
 from unweave.study import StudyFolder, StudySpec
-from unweave.study.planner import Unit, plan_of, population_size
+from unweave.study.planner import plan_of, population_size
 from unweave.study.spec import whole_numbers
 from unweave.study.table import collect, write_table
-from unweave.study.tasks import open_ledger, shard_ledger
-from unweave.study.work import Progress, TrainAndScore, Work
-from unweave.study.worker import Worker
+from unweave.study.work import TrainAndScore
 from unweave.training.batches import Data
 from unweave.training.memory import train_what_fits
 from unweave.training.trainer import Plan, Report, Tell, default_precision, pick_device
@@ -133,8 +132,8 @@ def train_app(method: str | None = None) -> App:
 def _command(kind: type[Method]) -> Callable[..., None]:
     def command(*, settings: Any = None, options: Options | None = None) -> None:
         chosen = dataclasses.asdict(settings) if settings is not None else {}
-        given = {name: value for name, value in chosen.items() if value is not None}
-        _train(specs_of(kind, given, options or Options()), options or Options())
+        changed = {name: value for name, value in chosen.items() if value is not None}
+        _train(specs_of(kind, changed, options or Options()), options or Options())
 
     def without_settings(*, options: Options | None = None) -> None:
         command(options=options)
@@ -164,7 +163,7 @@ def _settings_class(kind: type[Method]) -> Any:
     return Parameter(name="*")(made)
 
 
-def specs_of(kind: type[Method], given: dict[str, Any], options: Options) -> list[RunSpec]:
+def specs_of(kind: type[Method], changed: dict[str, Any], options: Options) -> list[RunSpec]:
     """One spec for each combination of swept values and seeds."""
     if options.preset not in PRESETS:
         raise UnweaveError(f'there is no preset "{options.preset}". {did_you_mean(options.preset, PRESETS)}')
@@ -174,7 +173,7 @@ def specs_of(kind: type[Method], given: dict[str, Any], options: Options) -> lis
     shared = dict(preset.shared)
     if kind.name in preset.steps:
         shared["steps"] = preset.steps[kind.name]
-    settings = preset.settings.get(kind.name, {}) | given
+    settings = preset.settings.get(kind.name, {}) | changed
     for f in dataclasses.fields(RunSpec):
         if f.name not in ("method", "seed", "plugins") and getattr(options, f.name) is not None:
             shared[f.name] = getattr(options, f.name)
@@ -183,7 +182,7 @@ def specs_of(kind: type[Method], given: dict[str, Any], options: Options) -> lis
     swept: dict[str, list[Any]] = {}
     for text in options.sweep:
         name, values = _sweep(kind, text)
-        if name in given:
+        if name in changed:
             option = name.rstrip("_").replace("_", "-")
             raise UnweaveError(f"give either --{option} or --sweep {option}=..., not both.")
         if name in swept:
@@ -205,7 +204,7 @@ def _sweep(kind: type[Method], text: str) -> tuple[str, list[Any]]:
         name += "_"
     whole = name not in numeric_settings(kind)  # a number that is no weight is a count
     try:
-        found = [float(value) for value in values.split(",")]
+        numbers = [float(value) for value in values.split(",")]
     except ValueError:
         words = [value.strip() for value in values.split(",")]
         if not whole or not all(words):
@@ -213,7 +212,7 @@ def _sweep(kind: type[Method], text: str) -> tuple[str, list[Any]]:
                 f'a sweep is a setting and its values, as in beta=1,2,4; got "{text}".'
             ) from None
         return name, words
-    return name, [int(value) if whole and value.is_integer() else value for value in found]
+    return name, [int(value) if whole and value.is_integer() else value for value in numbers]
 
 
 def _train(specs: Sequence[RunSpec], options: Options) -> None:
@@ -231,19 +230,19 @@ def _train(specs: Sequence[RunSpec], options: Options) -> None:
     for spec in specs:
         detail(f"{spec.id}: {spec}")
     try:
-        found = _train_all(specs, data, folders, options)
-        for spec, folder in zip(specs, found, strict=True):
+        trained = _train_all(specs, data, folders, options)
+        for spec, folder in zip(specs, trained, strict=True):
             _finish(spec, Run(folder, data=data), options)
     except KeyboardInterrupt as stop:
         sys.stderr.write(resume_line(stop))
         sys.exit(130)
     if _is_study(specs, options):
         print(f"-> {StudyFolder(options.out).table}")
-    say_next(_next_commands(found, options.out, _is_study(specs, options)))
+    say_next(_next_commands(trained, options.out, _is_study(specs, options)))
 
 
 def _open(name: str, options: Options) -> Data:
-    """The data set of the runs; reading one's own for the first time takes a while."""
+    """The data set of the runs; the first reading of a user's data takes a while."""
     size: Size = "auto" if options.image_size is None else size_named(options.image_size)
     with progress(f"reading {name}") as tell:
         return open_data(name, options.data_root, size=size, fit=options.fit, progress=tell)
@@ -260,7 +259,7 @@ def _train_all(
     """Train the runs, and show how far they are; several runs are measured and drawn at once."""
     state = _state_of(specs, folders)
     with ExitStack() as stack:
-        tell: Tell = state.tell
+        tell: Tell = state.update
         if state.complete:
             stack.enter_context(working("measuring"))
         elif not is_quiet():
@@ -299,9 +298,9 @@ def _finish(spec: RunSpec, run: Run, options: Options) -> None:
     print(f"-> {run.path}", flush=True)
 
 
-def _next_commands(found: Sequence[RunFolder], out: Path, study: bool) -> list[tuple[str, str]]:
+def _next_commands(folders: Sequence[RunFolder], out: Path, study: bool) -> list[tuple[str, str]]:
     """What can be done with the trained runs: with one of them, or with the study that several are."""
-    usable = [folder for folder in found if (folder.result or {}).get("outcome") == "finished"]
+    usable = [folder for folder in folders if (folder.result or {}).get("outcome") == "finished"]
     if not usable:
         return []
     run, runs = shlex.quote(str(usable[0].path)), shlex.quote(str(out))
@@ -317,42 +316,35 @@ def _next_commands(found: Sequence[RunFolder], out: Path, study: bool) -> list[t
     ]
 
 
-@dataclass(frozen=True)
-class _ShownWork:
-    """Work that says what it does besides training."""
-
-    work: Work
-    state: TrainingProgress
-
-    def train(self, study: StudyFolder, unit: Unit, progress: Progress) -> None:
-        """Train; the reports of the trainer say how far it is."""
-        self.work.train(study, unit, progress)
-
-    def evaluate(self, study: StudyFolder, run_id: str, progress: Progress) -> None:
-        """Measure and draw."""
-        self.state.do(f"measuring and drawing run {run_id}")
-        self.work.evaluate(study, run_id, progress)
-
-
 def _train_study(
     specs: Sequence[RunSpec], data: Data, options: Options, state: TrainingProgress, tell: Tell
 ) -> list[RunFolder]:
-    """Several runs are a small study, in this process; the folder of the runs is the study's."""
+    """Train, measure and draw several runs, one population after another; their folder becomes a study."""
     own = (data.reference,) if data.reference else ()
     spec = StudySpec("sweeps", tuple(specs), "quick", ("mean",), pictures=options.pictures, references=own)
-    study = StudyFolder.create(options.out, spec, beside=True)
+    study = StudyFolder.create(options.out, spec, runs_in=".")
     wanted = {run.id for run in specs}
-    units = plan_of(study, population_size(pick_device(options.device)))
-    mine = [unit for unit in units if wanted & set(unit.runs)]
     work = TrainAndScore(
         options.device, options.data_root, options.checkpoint_every, options.log_every, tell=tell
     )
-    # Earlier sweeps into the same folder may be open: they are not this command's business.
-    with shard_ledger() as path, closing(open_ledger(study, mine, path)) as ledger:
-        Worker(study, ledger, _ShownWork(work, state)).run()
-        if failures := ledger.failures():
-            raise UnweaveError(f"{len(failures)} tasks failed, the first because: {failures[0].error}")
+    failures = []
+    # Earlier sweeps into the same folder may be unfinished: this command trains its own units only.
+    for unit in plan_of(study, population_size(pick_device(options.device))):
+        if wanted.isdisjoint(unit.runs):
+            continue
+        work.train(study, unit, no_progress)
+        for run_id in unit.runs:
+            state.do(f"measuring and drawing run {run_id}")
+            try:
+                work.evaluate(study, run_id, no_progress)
+            except DiskFullError:
+                raise
+            except UnweaveError as error:
+                failures.append(error)
     state.do("")
+    if failures:
+        count = "1 run" if len(failures) == 1 else f"{len(failures)} runs"
+        raise UnweaveError(f"{count} cannot be measured, the first because: {failures[0]}")
     frame, _ = collect(study)
     write_table(frame, study.table)
     return [study.run_folder(spec.id) for spec in specs]
@@ -373,14 +365,14 @@ def _name(spec: RunSpec) -> str:
 
 
 def _tensorboard(tell: Tell, folders: Mapping[str, Path], stack: ExitStack) -> Tell:
-    """Tells, and also writes each run's losses into its folder in the format of TensorBoard."""
+    """Passes reports on, and writes each run's losses into its folder in the format of TensorBoard."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        raise UnweaveError("--tensorboard needs a package more: pip install unweave[tensorboard].") from error
+        raise UnweaveError("--tensorboard needs a package: pip install unweave[tensorboard].") from error
     writers: dict[str, SummaryWriter] = {}
 
-    def tell_and_write(report: Report) -> None:
+    def forward_and_write(report: Report) -> None:
         tell(report)
         for run, terms in zip(report.runs, report.terms, strict=True):
             if run not in writers:
@@ -390,4 +382,4 @@ def _tensorboard(tell: Tell, folders: Mapping[str, Path], stack: ExitStack) -> T
             for name, value in terms.items():
                 writers[run].add_scalar(name, value, report.step)
 
-    return tell_and_write
+    return forward_and_write

@@ -11,6 +11,7 @@ from unweave.data.catalogue import CATALOGUE, load
 from unweave.data.grid import Card, Factor, GroundTruth
 from unweave.data.opening import open_data
 from unweave.data.own.construct import Collection, abilities, binned, from_arrays, from_file, from_folder
+from unweave.data.sets.rooms_continuous import rooms_continuous
 from unweave.lazy import lazy_names
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "grid_table",
     "load",
     "open_data",
+    "rooms_continuous",
 ]
 
 if not TYPE_CHECKING:

@@ -34,7 +34,7 @@ def unpacked(archive: Path, file: OfficialFile) -> list[Path]:
 
 
 def unpack(archive: Path, file: OfficialFile) -> list[Path]:
-    """Put the wanted members beside the archive, then remove it; return their paths."""
+    """Extract the wanted members into the folder of the archive, then remove it; return their paths."""
     scratch = archive.with_name(f"{archive.name}{UNPACKING}")
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()

@@ -1,9 +1,8 @@
-"""Image tables on disk: written once, atomically, and memory-mapped by everyone.
+"""The cache of image tables: written once, atomically, and memory-mapped by every process.
 
-A table is a .npy file of uint8 with one row an image: (n, c, h, w), or (n, c * h * w / 8) packed bits for
-binary images. It appears under its name only when it is complete. Two processes that need the same
-table at the same time wait for each other; a process that is killed leaves nothing but a .part file,
-which the next one removes.
+A table is a .npy file of uint8 with one row per image: (n, c, h, w), or (n, c * h * w / 8) packed bits for
+binary images. It appears under its name only when it is complete. Processes that need the same table at the
+same time wait for each other. A process that is killed leaves a .part file, which the next one removes.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -24,13 +22,13 @@ from numpy.typing import NDArray
 
 from unweave.data.grid import Factors, GroundTruth, Images, Render
 from unweave.errors import UnweaveError
+from unweave.files import remove_parts, replacing
 from unweave.locks import hold
 from unweave.places import cache_folder
+from unweave.progress import Progress
 from unweave.streams import Stream
 
 Table: TypeAlias = NDArray[np.uint8]
-# Called with (images done, images in all) while a table is written.
-Progress: TypeAlias = Callable[[int, int], None]
 
 CHUNK = 4096
 
@@ -124,11 +122,8 @@ def _open(path: Path, shape: tuple[int, ...]) -> Table | None:
 
 
 def _write(path: Path, shape: tuple[int, ...], chunks: Iterable[Table], progress: Progress | None) -> None:
-    part = path.with_name(f"{path.stem}.{os.getpid()}.part")
-    for left_over in path.parent.glob(f"{path.stem}.*.part"):
-        with suppress(OSError):
-            left_over.unlink()
-    try:
+    remove_parts(path.parent, path.name)
+    with replacing(path) as part:
         with part.open("wb") as file:
             header = {"descr": "|u1", "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(file, header)
@@ -142,9 +137,6 @@ def _write(path: Path, shape: tuple[int, ...], chunks: Iterable[Table], progress
             os.fsync(file.fileno())
         if done != shape[0]:
             raise UnweaveError(f"{path.name} should have {shape[0]} images; its source gave {done}.")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _explain(error: OSError, path: Path, size: int) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from unweave.data.cache import Progress
 from unweave.data.entry import Entry
 from unweave.data.grid import GroundTruth
 from unweave.data.own.plugin import entry_at
@@ -19,6 +18,7 @@ from unweave.plugins.loading import (
     place_of,
     refuse_built_in,
 )
+from unweave.progress import Progress
 
 CATALOGUE = (
     dsprites.ENTRY,
@@ -63,7 +63,7 @@ def load(
     """Open a data set by name.
 
     Official files are looked for under root, or under $UNWEAVE_DATA, or in the cache folder, and compared
-    with their published checksums unless check is False. `progress` is told how far it has come where a
-    file must be decoded into the cache first.
+    with their published checksums unless check is False. `progress` is called while a file is
+    decoded into the cache.
     """
     return entry_of(name).load(data_root(root), check=check, progress=progress)

@@ -72,8 +72,13 @@ class Collection:
             f"{len(self):,} images",
             [_summary_row(factor) for factor in self.factors],
             details,
-            lambda n: self.images_at(self.sample_index(min(n, len(self)), 0)),
+            lambda n: self.sample_images(min(n, len(self)), 0),
         )
+
+    @property
+    def drawn(self) -> str:
+        """How rows are drawn, as `GroundTruth.drawn` says it of factors."""
+        return "uniformly"
 
     @cached_property
     def complete(self) -> NDArray[np.int64]:
@@ -90,10 +95,14 @@ class Collection:
         return self.values[self._check_rows(index)]
 
     def sample_index(self, n: int, seed: int | Stream) -> NDArray[np.int64]:
-        """n independent rows, all alike; draw i comes from row i of the stream."""
+        """n independent rows, drawn uniformly; draw i comes from row i of the stream."""
         if n < 0:
             raise UnweaveError(f"the number of draws must be 0 or more; got {n}.")
         return Stream.of(seed).child("rows").integers(n, [len(self)])[:, 0]
+
+    def sample_images(self, n: int, seed: int | Stream) -> Images:
+        """The images of n independent rows, (n, c, h, w); image i comes from row i of the stream."""
+        return self.images_at(self.sample_index(n, seed))
 
     def matching(self, shared: str | Sequence[str], least: int = 2) -> NDArray[np.int64]:
         """The rows whose value of the shared factors is that of `least` rows or more, their own included."""
@@ -118,7 +127,7 @@ class Collection:
             raise UnweaveError(f"groups need n >= 0 and size >= 1; got n = {n}, size = {size}.")
         matches = self._matches(shared, least)
         if not matches.enough:
-            raise UnweaveError(f"{self.name}: {matches.summary}. {self._cure(shared)}")
+            raise UnweaveError(f"{self.name}: {matches.summary}. {self._advice(shared)}")
         return matches.draw(n, size, Stream.of(seed).child("groups"))
 
     def position(self, name: str) -> int:
@@ -148,11 +157,12 @@ class Collection:
         columns = tuple(self.position(name) for name in names)
         # A training loop asks for the same matches at each step, and sorting a million rows takes a while.
         if (columns, least) not in self._known_matches:
-            found = _find_matches(self.values[:, columns], least, " and ".join(f'"{name}"' for name in names))
-            self._known_matches[columns, least] = found
+            what = " and ".join(f'"{name}"' for name in names)
+            matches = _find_matches(self.values[:, columns], least, what)
+            self._known_matches[columns, least] = matches
         return self._known_matches[columns, least]
 
-    def _cure(self, shared: str | Sequence[str]) -> str:
+    def _advice(self, shared: str | Sequence[str]) -> str:
         for name in [shared] if isinstance(shared, str) else shared:
             if isinstance(self.factors[self.position(name)], Continuous):
                 return f'"{name}" is continuous: bin it first, with binned(collection, "{name}").'
@@ -248,8 +258,8 @@ def obstacle_to_grid(collection: Collection) -> str:
 def as_ground_truth(collection: Collection) -> GroundTruth:
     """The ground truth of a collection whose rows cover the full grid of its factors.
 
-    Where a combination has several rows, each look draws one of them: what tells them apart is hidden
-    variation, and the ground truth is stochastic. Combinations are drawn alike, however many rows they have.
+    Where a combination has several rows, each image draws one of them: their difference is hidden variation,
+    and the ground truth is stochastic. Combinations are equally likely, whatever their number of rows.
     """
     if obstacle := obstacle_to_grid(collection):
         raise UnweaveError(f"{collection.name} is not a full grid of factors: {obstacle}.")
@@ -286,11 +296,11 @@ def _find_matches(values: NDArray[np.float64], least: int, what: str) -> _Matche
     known = np.flatnonzero(~np.isnan(values).any(axis=1))
     numbers = _number_rows(values[known])
     counts = np.bincount(numbers)
-    kept = np.flatnonzero(counts[numbers] >= least)
-    kept = kept[np.argsort(numbers[kept], kind="stable")]
-    sorted_numbers = numbers[kept]
+    rows = np.flatnonzero(counts[numbers] >= least)
+    rows = rows[np.argsort(numbers[rows], kind="stable")]
+    sorted_numbers = numbers[rows]
     start = np.searchsorted(sorted_numbers, sorted_numbers, side="left")
-    return _Matches(known[kept], start, counts[sorted_numbers], len(known), least, what)
+    return _Matches(known[rows], start, counts[sorted_numbers], len(known), least, what)
 
 
 def _number_rows(values: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from unweave.data.cache import Progress
 from unweave.data.files import OfficialFile, find
 from unweave.data.grid import Card, Factor, GroundTruth
+from unweave.progress import Progress
 
 
 class Load(Protocol):
@@ -39,7 +39,7 @@ class Entry:
 
     @property
     def images(self) -> int:
-        """How many images there are, not counting what is drawn at random on each look."""
+        """How many images there are, not counting what is drawn at random for each image."""
         return self.looks * math.prod(factor.size for factor in self.factors)
 
     def is_here(self, root: Path) -> bool:

@@ -9,22 +9,19 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 from urllib import request
 from urllib.error import HTTPError, URLError
 
 from unweave.data.archive import unpack, unpacked
-from unweave.data.files import OfficialFile, flaw
+from unweave.data.files import OfficialFile, mismatch
 from unweave.errors import UnweaveError
 from unweave.locks import hold
-
-# Called with (name of the file, bytes done, bytes in all where known) while a file is downloaded.
-Progress: TypeAlias = Callable[[str, int, int | None], None]
+from unweave.progress import Progress, no_progress
 
 TIMEOUT = 30.0  # seconds without a byte
 BLOCK = 1 << 18
@@ -39,10 +36,11 @@ class _AddressError(Exception):
 def fetch(
     data_set: str, files: Sequence[OfficialFile], folder: Path, progress: Progress | None = None
 ) -> list[Path]:
-    """Bring the files into the folder, unless they are there; return their paths.
+    """Download the files into the folder, unless they are there; return their paths.
 
     For an archive these are the paths of its wanted members. Processes that fetch the same file into the
-    same folder wait for each other.
+    same folder wait for each other. `progress` gets bytes; the total is the bytes done where the server does
+    not say how many there are.
     """
     paths: list[Path] = []
     for file in files:
@@ -58,11 +56,11 @@ def _present(file: OfficialFile, folder: Path) -> list[Path]:
     path = folder / file.name
     if file.unpack:
         return unpacked(path, file)
-    return [path] if _is_right(path, file) else []
+    return [path] if _is_official(path, file) else []
 
 
-def _is_right(path: Path, file: OfficialFile) -> bool:
-    return path.is_file() and not flaw(path, file)
+def _is_official(path: Path, file: OfficialFile) -> bool:
+    return path.is_file() and not mismatch(path, file)
 
 
 def _obtain(data_set: str, file: OfficialFile, folder: Path, progress: Progress | None) -> list[Path]:
@@ -71,7 +69,7 @@ def _obtain(data_set: str, file: OfficialFile, folder: Path, progress: Progress 
         # Another process may have fetched it while we waited.
         if present := _present(file, folder):
             return present
-        if not _is_right(path, file):
+        if not _is_official(path, file):
             _download(data_set, file, path, progress)
         return unpack(path, file) if file.unpack else [path]
 
@@ -84,7 +82,7 @@ def _download(data_set: str, file: OfficialFile, path: Path, progress: Progress 
             f"Get it from its makers and put it into {path.parent}."
         )
     part = path.with_name(f"{file.name}.part")
-    if file.size is not None and _length(part) >= file.size and not _settle(part, file):
+    if file.size is not None and _length(part) >= file.size and not _accept_or_discard(part, file):
         return
     failures = []
     for url in file.urls:
@@ -93,21 +91,21 @@ def _download(data_set: str, file: OfficialFile, path: Path, progress: Progress 
         except _AddressError as failure:
             failures.append(f"{url}: {failure}")
             continue
-        wrong = _settle(part, file)
+        wrong = _accept_or_discard(part, file)
         if not wrong:
             return
         failures.append(f"{url}: what came {wrong}, and was deleted")
     done = _length(part)
-    kept = f" Running the command again continues from the {done:,} bytes that are kept." if done else ""
+    resumable = f" Running the command again continues from the {done:,} bytes that are kept." if done else ""
     raise UnweaveError(
-        f"{file.name} of {data_set} could not be downloaded ({'; '.join(failures)}).{kept} "
+        f"{file.name} of {data_set} could not be downloaded ({'; '.join(failures)}).{resumable} "
         f"Try again later, or download it by hand into {path.parent}."
     )
 
 
-def _settle(part: Path, file: OfficialFile) -> str:
-    """Give a finished download its name; or, if it has a flaw, delete it and return the flaw."""
-    wrong = flaw(part, file)
+def _accept_or_discard(part: Path, file: OfficialFile) -> str:
+    """Give a finished download its name; or, if it is not the official file, delete it and return why."""
+    wrong = mismatch(part, file)
     if wrong:
         _discard(part)
     else:
@@ -131,25 +129,23 @@ def _receive(url: str, file: OfficialFile, part: Path, progress: Progress | None
             if not done or answer.status != 206:  # the server cannot resume, or its file has changed
                 done = 0
                 _begin(url, answer, part)
-            _copy(answer, part, done, total or file.size, partial(progress or _silent, file.name))
+            _copy(answer, part, done, total or file.size, file.name, progress or no_progress)
             return
     _discard(part)  # the part is longer than the file, so it is of another one
     _receive(url, file, part, progress)
 
 
-def _copy(
-    answer: Any, part: Path, done: int, total: int | None, tell: Callable[[int, int | None], None]
-) -> None:
-    """Append what comes to the part; `done` bytes of `total` are there."""
+def _copy(answer: Any, part: Path, done: int, total: int | None, name: str, progress: Progress) -> None:
+    """Append what the server sends to the part, which has `done` bytes of `total` already."""
     with part.open("ab") as out:
-        tell(done, total)
+        progress(done, total or done, name)
         while total is None or done < total:
             block = _read(answer, BLOCK if total is None else min(BLOCK, total - done))
             if not block:
                 break
             out.write(block)
             done += len(block)
-            tell(done, total)
+            progress(done, total or done, name)
         out.flush()
         os.fsync(out.fileno())
     if total is not None and done < total:
@@ -227,8 +223,8 @@ def _opener() -> request.OpenerDirector:
 
 def _range(answer: Any) -> tuple[int | None, int | None]:
     """First byte that is sent, and length of the whole file, as far as the answer says."""
-    if given := _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", "")):
-        start, total = given.groups()
+    if content_range := _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", "")):
+        start, total = content_range.groups()
         return int(start) if start else None, None if total == "*" else int(total)
     length = answer.headers.get("Content-Length", "")
     return None, int(length) if length.isdecimal() else None
@@ -247,10 +243,6 @@ def _reason(error: Exception) -> str:
     if isinstance(cause, TimeoutError):
         return f"no answer for {TIMEOUT:.0f} seconds"
     return str(getattr(cause, "strerror", None) or cause)
-
-
-def _silent(_name: str, _done: int, _total: int | None) -> None:
-    """Tell nobody."""
 
 
 def _explain(error: OSError, file: OfficialFile, folder: Path) -> str:

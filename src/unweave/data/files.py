@@ -1,8 +1,7 @@
 """Official files of data sets: where they are, and whether they are, byte for byte, the published ones.
 
-A run records which file its images came from, so a file is hashed before it is read. Nobody wants to
-wait for that at every start: the checksum is remembered in the cache folder (verified.json) until the
-file's size or time of change is another one.
+A run records which file its images came from, so a file is hashed before it is read. The checksum is stored
+in the cache folder (verified.json) and reused until the file's size or modification time changes.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from unweave.files import replacing
 from unweave.places import cache_folder
 
 CHECKSUM = re.compile("sha256:[0-9a-f]{64}|md5:[0-9a-f]{32}|git:[0-9a-f]{40}")
-# A folder with this ending stands beside members of an archive that are not all in place yet.
+# The suffix of the folder that marks an archive whose members are not all in place yet.
 UNPACKING = ".unpacking"
 
 
@@ -59,13 +58,13 @@ def find(root: Path, folders: Sequence[str], names: Sequence[str]) -> Path | Non
     for folder in _places(root, folders):
         for name in names:
             try:
-                found = sorted(path for path in folder.glob(name) if path.is_file())
+                matching = sorted(path for path in folder.glob(name) if path.is_file())
             except OSError as error:
                 raise UnweaveError(
                     f"cannot look into {folder}: {error.strerror}. Check the folder."
                 ) from error
-            if found:
-                return found[0]
+            if matching:
+                return matching[0]
     return None
 
 
@@ -90,7 +89,7 @@ def locate(data_set: str, root: Path, folders: Sequence[str], names: Sequence[st
 def verify(path: Path, file: OfficialFile) -> str:
     """Check size and checksum; return name and checksum for the record of a run."""
     try:
-        wrong = flaw(path, file)
+        wrong = mismatch(path, file)
         if wrong:
             raise ChecksumError(f"{path} {wrong}. Delete it and fetch it again with `unweave data fetch`.")
         return f"{path.name} ({file.checksum or checksum(path, 'sha256')})"
@@ -105,8 +104,8 @@ def describe(path: Path, file: OfficialFile, check: bool) -> str:
     return verify(path, file) if check else f"{verify(path, OfficialFile(path.name))}, unverified"
 
 
-def flaw(path: Path, file: OfficialFile) -> str:
-    """What sets the file at path apart from the official one, put so that it can follow its name, or ""."""
+def mismatch(path: Path, file: OfficialFile) -> str:
+    """How the file differs from the official one, as a phrase that follows its name; "" if it does not."""
     size = path.stat().st_size
     if file.size is not None and size < file.size:
         return f"is cut short: it has {size:,} of {file.size:,} bytes"
@@ -156,9 +155,9 @@ def _remembered() -> dict[str, Any]:
 
 
 def _remember(key: str, entry: list[Any]) -> None:
-    """Add to the record, and drop files that are gone. Nothing is lost but time if this cannot be done."""
+    """Add to the record, and drop files that are gone. If this fails, the file is hashed again next time."""
     path = cache_folder() / "verified.json"
     with suppress(OSError):
-        kept = {known: value for known, value in _remembered().items() if Path(known).exists()}
+        present = {known: value for known, value in _remembered().items() if Path(known).exists()}
         with replacing(path) as part:
-            part.write_text(json.dumps(kept | {key: entry}))
+            part.write_text(json.dumps(present | {key: entry}))

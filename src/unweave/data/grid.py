@@ -68,7 +68,7 @@ class GroundTruth:
     it. A stochastic ground truth draws something for each image (a colour, noise, a hidden factor), so
     that `observe` needs a seed or stream. With a `weight`, factors are no longer drawn uniformly over the
     grid, and `drawn` says how: see `unweave.data.supervision` for correlated factors and held-out
-    combinations. `reference` says how to open it again, where it is one's own data on disk.
+    combinations. `reference` says how to open it again, where it is a user's data on disk.
     """
 
     name: str
@@ -98,7 +98,7 @@ class GroundTruth:
         image = f"{' x '.join(map(str, self.shape))}, uint8"
         details = {"image": image, "source": self.source, "factors are drawn": self.drawn}
         size = f"{len(self):,} combinations of factors"
-        return data_html(self.name, size, rows, details, lambda n: self.observe(self.sample_factors(n, 0), 0))
+        return data_html(self.name, size, rows, details, lambda n: self.sample_images(n, 0))
 
     def observe(self, factors: ArrayLike, seed: int | Stream | None = None) -> Images:
         """Images of (n, k) factors: (n, c, h, w) uint8, 0 to 255.
@@ -137,6 +137,10 @@ class GroundTruth:
             held[j] = value
         return self._draw(Stream.of(seed).child("factors"), np.broadcast_to(held, (n, len(held))))
 
+    def sample_images(self, n: int, seed: int | Stream) -> Images:
+        """Images of n independent draws of factors, (n, c, h, w); image i comes from row i of the stream."""
+        return self.observe(self.sample_factors(n, seed), seed)
+
     def sample_groups(
         self, n: int, size: int, seed: int | Stream, shared: Sequence[str] | ArrayLike
     ) -> Factors:
@@ -170,13 +174,13 @@ class GroundTruth:
 
     def mask(self, chosen: Sequence[str] | ArrayLike) -> NDArray[np.bool_]:
         """Factor names, or a boolean mask that is passed on, as a boolean mask (..., k)."""
-        given = np.asarray(chosen)
+        choice = np.asarray(chosen)
         k = len(self.factors)
-        if given.dtype == np.bool_ and given.shape[-1:] == (k,):
-            return given
-        if given.ndim == 1 and (given.dtype.kind == "U" or given.size == 0):
+        if choice.dtype == np.bool_ and choice.shape[-1:] == (k,):
+            return choice
+        if choice.ndim == 1 and (choice.dtype.kind == "U" or choice.size == 0):
             mask = np.zeros(k, np.bool_)
-            mask[[self.position(str(name)) for name in given]] = True
+            mask[[self.position(str(name)) for name in choice]] = True
             return mask
         raise UnweaveError(
             f"factors are chosen by a list of names or a boolean mask (..., {k}); got {chosen!r}."
@@ -212,9 +216,9 @@ class GroundTruth:
             draws = stream.child("attempt", attempt)
             fixed = held[open_rows]
             drawn = np.where(fixed >= 0, fixed, draws.integers(open_rows, self.sizes))
-            kept = draws.child("keep").uniform(open_rows, 1)[:, 0] < weight(drawn)
-            out[open_rows[kept]] = drawn[kept]
-            open_rows = open_rows[~kept]
+            accepted = draws.child("keep").uniform(open_rows, 1)[:, 0] < weight(drawn)
+            out[open_rows[accepted]] = drawn[accepted]
+            open_rows = open_rows[~accepted]
         raise UnweaveError(
             f"{self.name}: {len(open_rows)} of {len(held)} draws found no allowed combination of factors in "
             f"{MOST_ATTEMPTS} attempts. Hold out or fix less."

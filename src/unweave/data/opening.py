@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
-from unweave.data.cache import Progress
 from unweave.data.catalogue import CATALOGUE, load
 from unweave.data.collection import Collection
 from unweave.data.grid import GroundTruth
@@ -18,6 +17,7 @@ from unweave.data.own.reference import Reference
 from unweave.data.own.sizing import Fit, Size
 from unweave.errors import MissingFileError, UnweaveError, did_you_mean
 from unweave.plugins.loading import absolute, names_plugin
+from unweave.progress import Progress
 
 Data: TypeAlias = GroundTruth | Collection
 
@@ -34,11 +34,11 @@ def open_data(
     check: bool = True,
     progress: Progress | None = None,
 ) -> Data:
-    """Open a data set by its name in the catalogue, or one's own data by its path.
+    """Open a data set by its name in the catalogue, or your own data by its path.
 
     A path is that of a folder of pictures with a table of factors, of an .npz or .npy file of arrays, or of a
     table whose column `file` names pictures in its folder. A name of the catalogue stands before a folder of
-    the same name: write "./dsprites" for the folder. `table`, `size` and `fit` are for one's own data (see
+    the same name: write "./dsprites" for the folder. `table`, `size` and `fit` are for your own data (see
     `from_folder`); with size "auto", images are padded or shrunk to a size that convolutional networks take.
     A data set of a plug-in is named by its entry point, `file.py:Name` or `module:Name`.
 
@@ -75,7 +75,7 @@ def is_place(named: object, folder: Path = Path()) -> TypeGuard[str | Path]:
 
 
 def open_seen_from(folder: Path, named: str | Path) -> Data:
-    """Open one's own data, or that of a plug-in, by a path relative to a folder."""
+    """Open a user's data, or that of a plug-in, by a path relative to a folder."""
     if isinstance(named, str) and names_plugin("data", named):
         return open_data(absolute(named, folder))
     return open_data(folder / Path(named).expanduser())
@@ -84,7 +84,7 @@ def open_seen_from(folder: Path, named: str | Path) -> Data:
 def open_reference(
     reference: Reference, progress: Progress | None = None, root: str | Path | None = None
 ) -> Data:
-    """Open one's own data as it was opened before, and see that it is the same.
+    """Open a user's data as it was opened before, and check that it is the same.
 
     `root` is the folder of official files, for data sets of plug-ins that read some.
     """
@@ -104,27 +104,27 @@ def open_reference(
         "grid": reference.grid,
     }
     if reference.kind == "file":
-        found = from_file(path, **options)
+        data = from_file(path, **options)
     else:
         table = None if reference.table is None else path / reference.table
-        found = from_folder(path, table, channels=reference.channels, progress=progress, **options)
-    if found.source != reference.source:
+        data = from_folder(path, table, channels=reference.channels, progress=progress, **options)
+    if data.source != reference.source:
         raise UnweaveError(
             f'{path} does not hold the data set "{reference.name}" that was recorded ({reference.source}), '
-            f"but {found.source}. Restore its images and factors, or name the {reference.kind} that has them."
+            f"but {data.source}. Restore its images and factors, or name the {reference.kind} that has them."
         )
-    return found
+    return data
 
 
 def _open_plugin(reference: Reference, progress: Progress | None, root: str | Path | None) -> Data:
-    found = load(reference.path, root, progress=progress)
-    if found.source != reference.source:
+    data = load(reference.path, root, progress=progress)
+    if data.source != reference.source:
         raise UnweaveError(
             f'the data set "{reference.name}" of the plug-in {reference.path} has changed: '
-            f"{reference.source} was recorded, and it is {found.source}. Restore that version of the "
+            f"{reference.source} was recorded, and it is {data.source}. Restore that version of the "
             "plug-in, or pass the data as an object: unweave.load(run, data=...)."
         )
-    return found
+    return data
 
 
 def reopen(
@@ -132,37 +132,36 @@ def reopen(
 ) -> Data:
     """Open the data set that a run recorded: by its name, where it lay, or where it lies now (`place`).
 
-    `record` has data_source, data_drawn and, for one's own data, data_reference.
+    `record` has data_source, data_drawn and, for a user's data, data_reference.
     """
     plain = record.get("data_reference")
     reference = None if plain is None else Reference.from_dict(plain)
     if place is not None:
-        found = _open_at(place, reference, root)
+        data = _open_at(place, reference, root)
     elif reference is not None:
-        found = _open_where_it_was(reference, root)
+        data = _open_recorded(reference, root)
     elif name in _names():
-        found = load(name, root)
+        data = load(name, root)
     else:
         raise UnweaveError(
             f'the run was trained on data that was given as an object, "{name}" ({record["data_source"]}), '
             "which cannot be opened by its name. Make the object again, and pass it to unweave.load(run, "
             "data=...)."
         )
-    check_recorded(found, name, record)
-    return found
+    check_recorded(data, name, record)
+    return data
 
 
-def check_recorded(found: Data, name: str, record: Mapping[str, Any]) -> None:
-    """See that data is what a run recorded."""
-    drawn = found.drawn if isinstance(found, GroundTruth) else "uniformly"
-    if (found.source, drawn) != (record["data_source"], record["data_drawn"]):
+def check_recorded(data: Data, name: str, record: Mapping[str, Any]) -> None:
+    """Check that data is what a run recorded."""
+    if (data.source, data.drawn) != (record["data_source"], record["data_drawn"]):
         raise UnweaveError(
             f"the run was trained on another {name} ({record['data_source']}; drawn {record['data_drawn']}) "
-            f"than the one that is here ({found.source}; drawn {drawn}). Make that one again and use it."
+            f"than the one that is here ({data.source}; drawn {data.drawn}). Recreate that one and use it."
         )
 
 
-def _open_where_it_was(reference: Reference, root: str | Path | None) -> Data:
+def _open_recorded(reference: Reference, root: str | Path | None) -> Data:
     try:
         return open_reference(reference, root=root)
     except MissingFileError as error:

@@ -155,7 +155,7 @@ def read_picture(path: Path) -> tuple[NDArray[np.uint8], str]:
 
 
 def hide(ground_truth: GroundTruth, hidden: Sequence[str], name: str) -> GroundTruth:
-    """The same images with some factors no longer given: their values are drawn anew on each look."""
+    """The same images with some factors hidden: their values are drawn at random for each image."""
     columns = ground_truth.mask(list(hidden))
     if columns.all() or not columns.any():
         raise UnweaveError(f"hide some of the factors of {ground_truth.name}, not {list(hidden)}.")
@@ -186,9 +186,9 @@ def origin(ground_truth: GroundTruth) -> Origin:
         if isinstance(rule, Painted):
             paint = rule.paint  # the only one: paints are for one channel and give three
         else:
-            given = iter(columns)
+            base_columns = iter(columns)
             gone = base.mask(rule.names)
-            columns = [(len(streams), j) if gone[j] else next(given) for j in range(len(gone))]
+            columns = [(len(streams), j) if gone[j] else next(base_columns) for j in range(len(gone))]
             streams.append(("observe", "hidden", *rule.names))
         rule = base.render
     return Origin(base, paint, tuple(streams), tuple(columns))

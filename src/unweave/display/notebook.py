@@ -31,7 +31,7 @@ def in_notebook() -> bool:
 
 @contextmanager
 def live_html(draw: Callable[[], str]) -> Iterator[Callable[[], None]]:
-    """Show what `draw` returns below the cell; yield a function that shows it anew, a few times a second."""
+    """Show what `draw` returns below the cell; yield a function that redraws it, a few times a second."""
     ipython: Any = import_module("IPython.display")
     shown = ipython.display(ipython.HTML(draw()), display_id=True)
     due = 0.0
@@ -49,7 +49,7 @@ def live_html(draw: Callable[[], str]) -> Iterator[Callable[[], None]]:
 
 
 def progress_html(share: float | None, facts: Sequence[str]) -> str:
-    """A progress bar and what is known besides; the bar moves to and fro where the share is not known."""
+    """A progress bar and further facts; the bar moves back and forth where the share is not known."""
     value = "" if share is None else f' value="{share:.4f}"'
     text = html.escape(", ".join(fact for fact in facts if fact))
     return f'<div><progress max="1"{value} style="width:16em;vertical-align:middle"></progress> {text}</div>'

@@ -74,7 +74,7 @@ def moving_sheet(title: str, rows: Sequence[tuple[str, Images]]) -> list[Image.I
 
 
 def save(picture: Image.Image | Sequence[Image.Image], path: Path) -> None:
-    """Write a picture, or frames as a moving one, whole or not at all; the format follows the ending."""
+    """Write a picture, or frames as an animation, atomically; the format follows the suffix."""
     try:
         with replacing(path, keep_suffix=True) as part:
             if isinstance(picture, Image.Image):

@@ -77,12 +77,12 @@ class Frame:
         width = options.max_width
         facts = self.fitting_facts(width)
         alone = width - len(facts) - 2
-        beside = alone - len(self.details) - 2
-        one_line = bool(self.details) and beside >= ONE_LINE_BAR
+        left = alone - len(self.details) - 2
+        one_line = bool(self.details) and left >= ONE_LINE_BAR
         bar = ProgressBar(
             total=None if self.share is None else 1.0,
             completed=self.share or 0.0,
-            width=min(BAR[1], beside if one_line else max(alone, 1)),
+            width=min(BAR[1], left if one_line else max(alone, 1)),
         )
         texts = [facts, self.details] if one_line else [facts]
         line = Table.grid(padding=(0, 2, 0, 0))
@@ -185,7 +185,7 @@ class TrainingProgress:
         self.started = time.monotonic()
         self.updates, self.work = Rate(), Rate()  # steps of the population; steps of all runs together
 
-    def tell(self, report: TrainingReport) -> None:
+    def update(self, report: TrainingReport) -> None:
         """Note a report of the trainer."""
         now, before = time.monotonic(), self.report
         if before is None or before.runs != report.runs:
@@ -273,23 +273,23 @@ def training_display(progress: TrainingProgress) -> Iterator[Callable[[TrainingR
     if has_live_display():
         with live(lambda: progress.frame) as refresh:
 
-            def tell_bar(report: TrainingReport) -> None:
-                progress.tell(report)
+            def show_bar(report: TrainingReport) -> None:
+                progress.update(report)
                 refresh()
 
-            yield tell_bar
+            yield show_bar
         return
     due = 0.0
 
-    def tell_line(report: TrainingReport) -> None:
+    def show_line(report: TrainingReport) -> None:
         nonlocal due
-        progress.tell(report)
+        progress.update(report)
         if time.monotonic() >= due or report.step == report.steps:
             due = time.monotonic() + LINE_EVERY
             sys.stderr.write(f"{progress.line}\n")
             sys.stderr.flush()
 
-    yield tell_line
+    yield show_line
 
 
 def losses(report: TrainingReport | None, names: Mapping[str, str] | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a method does to a code, written down in steps that a page can compute.
+"""The decoder of a run as a list of steps that a page can compute.
 
 torch.export records how one code is decoded, whatever the method does to it. What does not depend on the code
 is computed here, and kept as a constant. What only moves numbers (views, slices, permutations) is a list of
@@ -68,20 +68,24 @@ Value: TypeAlias = "Placed | Tensor | float"
 
 def program_of(run: Run) -> Program:
     """From a code (d,) to the logits of its mean image, (c, h, w), both in a row."""
-    return written_down(_Decoding(Run(run.folder, "cpu")), run.spec.latents, run.spec.method.name)
+    return trace_program(_Decoding(Run(run.folder, "cpu")), run.spec.latents, run.spec.method.name)
 
 
-def written_down(module: nn.Module, inputs: int, name: str) -> Program:
-    """What a module makes of one row of numbers; `name` is for a sentence on what cannot be written."""
+def trace_program(module: nn.Module, inputs: int, name: str) -> Program:
+    """The steps that compute a module's output from one row of numbers; `name` is for error messages."""
     exported = _recorded(module, inputs, name)
-    given = exported.graph_signature.inputs_to_parameters | exported.graph_signature.inputs_to_buffers
-    given |= exported.graph_signature.inputs_to_lifted_tensor_constants
-    kept: dict[str, Tensor] = {**exported.constants, **exported.state_dict}
+    stored_names = exported.graph_signature.inputs_to_parameters | exported.graph_signature.inputs_to_buffers
+    stored_names |= exported.graph_signature.inputs_to_lifted_tensor_constants
+    tensors: dict[str, Tensor] = {**exported.constants, **exported.state_dict}
     writer = _Writer(name, [inputs])
     values: dict[fx.Node, Any] = {}
     for node in exported.graph.nodes:
         if node.op == "placeholder":
-            values[node] = kept[given[node.name]] if node.name in given else Placed(0, torch.arange(inputs))
+            values[node] = (
+                tensors[stored_names[node.name]]
+                if node.name in stored_names
+                else Placed(0, torch.arange(inputs))
+            )
         elif node.op == "call_function":
             values[node] = writer.compute(node, values)
         else:
@@ -144,7 +148,7 @@ class _Writer:
             return None
         if name == "getitem":
             return args[0][args[1]]
-        if not any(isinstance(each, Placed) for each in _leaves(args)):
+        if not any(isinstance(leaf, Placed) for leaf in _leaves(args)):
             return target(*args, **options)
         if name in MADE:
             return target(args[0].places.float(), *args[1:], **options)
@@ -156,15 +160,15 @@ class _Writer:
             raise self._unknown(name)
         if name in PAIRS:
             return self.pair(name, *args)
-        return self.each(name, *args) if name in MAPS else OTHERS[name](self, *args)
+        return self.elementwise(name, *args) if name in MAPS else OTHERS[name](self, *args)
 
-    def each(self, name: str, x: Placed, *settings: float | None) -> Placed:
+    def elementwise(self, name: str, x: Placed, *settings: float | None) -> Placed:
         return self._add({"do": "each", "which": name, "settings": list(settings)}, [x], x.places.shape)
 
     def pair(self, name: str, a: Value, b: Value) -> Placed:
         """Both are spread over the larger shape: along axes that are missing they do not move."""
-        a, b = (each if isinstance(each, Placed) else torch.as_tensor(each) for each in (a, b))
-        shapes = [_shape(each) for each in (a, b)]
+        a, b = (operand if isinstance(operand, Placed) else torch.as_tensor(operand) for operand in (a, b))
+        shapes = [_shape(operand) for operand in (a, b)]
         shape = torch.broadcast_shapes(*shapes)
         strides = [torch.empty(own).expand(shape).stride() for own in shapes]
         return self._add(
@@ -253,7 +257,7 @@ class _Writer:
         return self._add(words, [x, index], _shape(index))
 
     def _add(self, words: dict[str, Any], operands: Sequence[Value], shape: torch.Size) -> Placed:
-        made = self._append(words, [self._operand(each) for each in operands], shape.numel())
+        made = self._append(words, [self._operand(operand) for operand in operands], shape.numel())
         return Placed(made, torch.arange(shape.numel()).view(shape))
 
     def _operand(self, value: Value) -> int:
@@ -288,10 +292,10 @@ def _leaves(args: Any) -> list[Any]:
 
 def _moved(move: Callable[..., Any], x: Placed, *how: Any) -> Placed | list[Placed]:
     # Numbers may lie otherwise in memory than torch's do, and there a view may need a copy.
-    found = x.places.reshape(*how) if "view" in move.__name__ else move(x.places, *how)
-    if isinstance(found, Tensor):
-        return Placed(x.operand, found)
-    return [Placed(x.operand, each) for each in found]
+    moved = x.places.reshape(*how) if "view" in move.__name__ else move(x.places, *how)
+    if isinstance(moved, Tensor):
+        return Placed(x.operand, moved)
+    return [Placed(x.operand, part) for part in moved]
 
 
 OTHERS: dict[str, Callable[..., Placed]] = {

@@ -1,4 +1,4 @@
-"""A run as the explorer shows it: what its latents are worth, where its sliders start, what it answers."""
+"""A run as the explorer shows it: how much its latents are used, where its sliders start, what it answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CONTENTS, STYLES = 4, 8  # images on a sheet of swaps: one a row, one a column
 
 @dataclass(frozen=True, eq=False)
 class RunView:
-    """A run, its ground truth if that is at hand, and else a sentence why not.
+    """A run, its ground truth if that is available, and else a sentence that says why not.
 
     Networks are used by one visitor at a time: two threads that share two cores are slower than one.
     """
@@ -190,14 +190,14 @@ def open_run(
 
 
 def view_of(run: Run) -> RunView:
-    """A run, with images from its data where they are at hand."""
+    """A run, with images from its data where they are available."""
     stream = Stream.of(0).child("explore")
     try:
         data = run.data
     except UnweaveError as error:
         return RunView(run, None, f"No true images: {error}", None, None)
     if isinstance(data, Collection):
-        images = data.images_at(data.sample_index(POINTS, stream))
+        images = data.sample_images(POINTS, stream)
         return RunView(run, None, f"{data.name} is not a full grid of factors.", images, None)
     factors = data.sample_factors(POINTS, stream)
     return RunView(run, data, "", data.observe(factors, stream), factors)

@@ -50,7 +50,8 @@ def _add(name: str, modules: dict[str, str]) -> None:
     """Add a module as a function, after those that it imports."""
     if name not in modules:
         text = _with_imports(name, modules)
-        exported = ", ".join(found for _, found in EXPORT.findall(pages().joinpath(name).read_text("utf-8")))
+        source = pages().joinpath(name).read_text("utf-8")
+        exported = ", ".join(export for _, export in EXPORT.findall(source))
         modules[name] = f"const {_scope(name)} = (() => {{\n{text}return {{ {exported} }};\n}})();"
 
 

@@ -1,8 +1,8 @@
 """The explorer's web server: a fixed table of pages, a few routes of data, and nothing else.
 
-It answers on the loopback address only, unless it is told otherwise; then each visitor needs the token in the
-address that was printed. No path of a request is ever joined to a folder: pages come from a table, runs are
-found by their ids.
+It answers on the loopback address only, unless another host is chosen; then each visitor needs the token in
+the address that was printed. No path of a request is ever joined to a folder: pages come from a table, runs
+are looked up by their ids.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise _RefusedError(HTTPStatus.NOT_FOUND, NOTHING) from None
 
     def _check_visitor(self) -> None:
-        """Refuse other sites that point a name at this machine, and on a network whoever has no token."""
+        """Refuse other sites that point a name at this machine, and network visitors without the token."""
         host = _hostname(self.headers.get("Host", ""))
         if self.server.local and not _is_loopback(host):
             raise _RefusedError(
@@ -151,11 +151,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _has_token(self, token: str) -> bool:
         try:
-            kept = SimpleCookie(self.headers.get("Cookie", "")).get(self.server.cookie)
+            cookie = SimpleCookie(self.headers.get("Cookie", "")).get(self.server.cookie)
         except CookieError:
-            kept = None
-        given = [*parse_qs(self.address.query).get("token", []), *([kept.value] if kept else [])]
-        return any(hmac.compare_digest(one.encode(), token.encode()) for one in given)
+            cookie = None
+        tokens = [*parse_qs(self.address.query).get("token", []), *([cookie.value] if cookie else [])]
+        return any(hmac.compare_digest(one.encode(), token.encode()) for one in tokens)
 
     def _page(self) -> Answer | None:
         path, token = self.address.path, self.server.token
@@ -190,7 +190,7 @@ class _Handler(BaseHTTPRequestHandler):
         return None if answer is None else answer(subject.view(run_id), body)
 
     def _read(self) -> bytes:
-        """What was sent, before anything is refused: else the visitor might not see the answer."""
+        """The body of the request; read before any refusal, or the visitor might not see the answer."""
         length = self.headers.get("Content-Length", "0")
         if not length.isascii() or not length.isdigit() or int(length) > MOST_BYTES:
             raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"send at most {MOST_BYTES} bytes.")
@@ -220,4 +220,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name that http.server uses
-        """Say nothing: the terminal is the user's."""
+        """Print no line for a request."""

@@ -13,17 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from unweave.errors import UnweaveError
+from unweave.layout import RESULT_FILE, RESULTS_FILE, SCORES_FILE, SPEC_FILE, STUDY_FILE, WEIGHTS_FILE
 
 if TYPE_CHECKING:
     from unweave.explore.run_view import RunView
 
-HELD = 4  # runs in memory at once
-FILES = ("spec.json", "result.json", "weights.safetensors", "scores.json")  # of a run, as far as it is shown
+MOST_OPEN_RUNS = 4  # runs in memory at once
+FILES = (SPEC_FILE, RESULT_FILE, WEIGHTS_FILE, SCORES_FILE)  # of a run, as far as it is shown
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A run's folder, or a study's folder or table, and the last few runs that somebody looked at.
+    """A run's folder, or a study's folder or table, and a cache of the runs that were opened last.
 
     Only runs of this folder can be opened, by their ids.
     """
@@ -52,14 +53,14 @@ class Subject:
         return path
 
     def view(self, run_id: str) -> RunView:
-        """A run in memory; opened if it is not there yet, and then the one that was not seen longest goes."""
+        """A run in memory; opened if necessary, and then the least recently used one is dropped."""
         from unweave.explore.run_view import open_run
 
         path = self.run_path(run_id)
         with self._lock:  # one at a time: two visitors who ask for the same run open it once
             if run_id not in self._views:
                 self._views[run_id] = open_run(path, self.device, self.data_root, self.data)
-                while len(self._views) > HELD:
+                while len(self._views) > MOST_OPEN_RUNS:
                     self._views.popitem(last=False)
             self._views.move_to_end(run_id)
             return self._views[run_id]
@@ -69,7 +70,7 @@ class Subject:
         """The folders of the runs by their ids; a table alone has none."""
         if not self.path.is_dir():
             return {}
-        record = self.path / ("spec.json" if self.kind == "run" else "study.json")
+        record = self.path / (SPEC_FILE if self.kind == "run" else STUDY_FILE)
         return _folders_in(self.path, self.kind, record.stat().st_mtime_ns if record.exists() else 0)
 
 
@@ -90,12 +91,12 @@ def subject_at(
     path: Path, device: str = "cpu", data_root: Path | None = None, data: str | None = None
 ) -> Subject:
     """The run or study at a path."""
-    here = path.expanduser().resolve()
-    if here.is_file() or (here / "study.json").exists():
-        return Subject(here, "study", device, data_root, data)
-    if (here / "spec.json").exists():
-        return Subject(here, "run", device, data_root, data)
+    folder = path.expanduser().resolve()
+    if folder.is_file() or (folder / STUDY_FILE).exists():
+        return Subject(folder, "study", device, data_root, data)
+    if (folder / SPEC_FILE).exists():
+        return Subject(folder, "run", device, data_root, data)
     raise UnweaveError(
-        f"{path} is neither the folder of a run (it has no spec.json) nor of a study (it has no study.json). "
-        "Give one of them, or a study's table results.parquet."
+        f"{path} is neither the folder of a run (it has no {SPEC_FILE}) nor of a study (it has no "
+        f"{STUDY_FILE}). Give one of them, or a study's table {RESULTS_FILE}."
     )

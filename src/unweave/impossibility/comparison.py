@@ -19,13 +19,12 @@ from unweave.impossibility.transform import Distribution, entangle
 from unweave.metrics.checks import check_codes, check_codes_factors
 from unweave.metrics.metric import COUNTS
 from unweave.metrics.table import METRICS
+from unweave.progress import Progress
 from unweave.streams import Stream
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-    from unweave.evaluation.sources import Tell
 
 # Scores that need no labels, and stay.
 BLIND = ("total_correlation", "wasserstein_correlation_normalised", "mean_pairwise_information")
@@ -65,14 +64,14 @@ class Comparison:
                 largest_correlation(self.after),
             ),
         ]
-        needs = {metric.name: metric.needs for metric in METRICS}
+        unsupervised = {metric.name for metric in METRICS if not metric.inputs.needs_factors}
         for score in self.scores_before.scores:
             last = score.name.rpartition(".")[2]
             if last not in COUNTS and "train" not in last:
-                labels = needs.get(score.metric) != "unsupervised"
+                labels = score.metric not in unsupervised
                 rows.append((score.name, labels, score.value, self.scores_after[score.name]))
-        found = pd.DataFrame(rows, columns=["quantity", "labels", "before", "after"])
-        return found.sort_values("labels", kind="stable", ignore_index=True)
+        table = pd.DataFrame(rows, columns=["quantity", "labels", "before", "after"])
+        return table.sort_values("labels", kind="stable", ignore_index=True)
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw marginals, codes, information and scores before and after; with a path, write it there too."""
@@ -95,7 +94,7 @@ def compare(
     code_names: Sequence[str] = (),
     factor_names: Sequence[str] = (),
     seed: int | Stream = 0,
-    tell: Tell | None = None,
+    tell: Progress | None = None,
 ) -> Comparison:
     """Entangle codes (n, d) of factors (n, k), and measure both.
 
@@ -157,11 +156,11 @@ def largest_correlation(codes: ArrayLike) -> float:
     table = table[:, np.ptp(table, axis=0) > 0]
     if table.shape[1] < 2:
         return 0.0
-    found = np.abs(np.corrcoef(table, rowvar=False))
-    return float(found[~np.eye(len(found), dtype=bool)].max())
+    correlations = np.abs(np.corrcoef(table, rowvar=False))
+    return float(correlations[~np.eye(len(correlations), dtype=bool)].max())
 
 
-def _names(given: Sequence[str], count: int, letter: str, what: str) -> tuple[str, ...]:
-    if given and len(given) != count:
-        raise UnweaveError(f"{what} must be {count} names, one for each column; got {len(given)}.")
-    return tuple(given) or tuple(f"{letter}{i}" for i in range(count))
+def _names(names: Sequence[str], count: int, letter: str, what: str) -> tuple[str, ...]:
+    if names and len(names) != count:
+        raise UnweaveError(f"{what} must be {count} names, one for each column; got {len(names)}.")
+    return tuple(names) or tuple(f"{letter}{i}" for i in range(count))

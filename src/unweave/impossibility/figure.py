@@ -1,4 +1,4 @@
-"""The theorem as a picture: codes, what they tell of factors, and scores, before and after."""
+"""The theorem as a picture: codes, their information on factors, and scores, before and after."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from unweave.impossibility.comparison import Comparison
 
-BEFORE, AFTER = "#0072B2", "#D55E00"  # of Okabe and Ito: told apart by colour-blind readers, and in grey
+BEFORE, AFTER = "#0072B2", "#D55E00"  # of Okabe and Ito: distinct for colour-blind readers, and in grey
 MOST_MARGINALS = 10
 MOST_POINTS = 2000
 FEW_VALUES = 60  # a code with at most so many values is drawn value by value
@@ -74,13 +74,13 @@ def _edges(values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _draw_codes(figure: Any, comparison: Comparison) -> None:
-    first, second, factor = most_telling(comparison.scores_before.matrices["mutual_information"])
+    first, second, factor = most_informative(comparison.scores_before.matrices["mutual_information"])
     colours = comparison.factors[:MOST_POINTS, factor]
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
     for axes, codes, title in zip(
         panels, (comparison.before, comparison.after), ("before", "after"), strict=True
     ):
-        x, y = (_shaken(codes[:MOST_POINTS, j], f"{title} {j}") for j in (first, second))
+        x, y = (_jittered(codes[:MOST_POINTS, j], f"{title} {j}") for j in (first, second))
         points = axes.scatter(x, y, c=colours, s=4, cmap="viridis", linewidths=0, rasterized=True)
         axes.set(title=title, xlabel=comparison.code_names[first])
     panels[0].set_ylabel(comparison.code_names[second])
@@ -89,10 +89,10 @@ def _draw_codes(figure: Any, comparison: Comparison) -> None:
     _head(figure, f"Two codes, coloured by the factor {comparison.factor_names[factor]}")
 
 
-def most_telling(information: NDArray[np.float64]) -> tuple[int, int, int]:
-    """The code that tells most of a factor, the code that tells most of another one, and the first's factor.
+def most_informative(information: NDArray[np.float64]) -> tuple[int, int, int]:
+    """The most informative code of any factor, that of another factor, and the factor of the first.
 
-    >>> most_telling(np.array([[0.1, 0.0], [0.9, 0.8], [0.0, 0.7]]))
+    >>> most_informative(np.array([[0.1, 0.0], [0.9, 0.8], [0.0, 0.7]]))
     (1, 2, 0)
     """
     first, factor = np.unravel_index(information.argmax(), information.shape)
@@ -103,7 +103,7 @@ def most_telling(information: NDArray[np.float64]) -> tuple[int, int, int]:
     return int(first), int(np.unravel_index(others.argmax(), others.shape)[0]), int(factor)
 
 
-def _shaken(values: NDArray[Any], purpose: str) -> NDArray[np.float64]:
+def _jittered(values: NDArray[Any], purpose: str) -> NDArray[np.float64]:
     """Values that lie on each other drawn side by side: spread over the gap to their neighbours."""
     distinct = np.unique(values)
     if not 1 < len(distinct) <= FEW_VALUES:
@@ -133,7 +133,7 @@ def _draw_information(figure: Any, comparison: Comparison) -> None:
             shade = "w" if value > 0.6 * highest else "0.25"
             axes.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color=shade)
     figure.colorbar(picture, ax=list(panels), aspect=30, pad=0.02).outline.set_visible(False)
-    _head(figure, "What each code (row) tells of each factor, in nats")
+    _head(figure, "Information of each code (row) on each factor, in nats")
 
 
 def _draw_scores(figure: Any, comparison: Comparison) -> None:

@@ -28,7 +28,7 @@ from unweave.streams import Stream
 Array: TypeAlias = NDArray[np.float64]
 Map: TypeAlias = Callable[[Array], Array]
 
-LEAST_ENTRY = 1e-6  # of A: less is not told from 0
+LEAST_ENTRY = 1e-6  # of A: smaller entries count as 0
 NAMED_PRIORS = ("empirical", "normal")
 NAMED_MIXINGS = ("reflection", "cosines")
 
@@ -55,7 +55,7 @@ class Distribution(Protocol):
 def direction(d: int) -> Array:
     """Return the v of the reflection that is used where none is given: (d,), of length 1, equal entries.
 
-    The reflection has 1 - 2/d on its diagonal and -2/d beside it: the fewer codes, the more they are mixed.
+    The reflection has 1 - 2/d on its diagonal and -2/d off it: the fewer codes, the more they are mixed.
     Two codes are the exception, because equal entries would swap them: there they are mixed evenly.
 
     >>> direction(4).tolist()
@@ -128,7 +128,7 @@ def entangle(
       the old values of its column. So factors on a grid become factors on the same grid. A code that never
       changes stays as it is.
 
-    `mixing` is A: "reflection", I - 2 v v^T with the v of `direction`; a v of one's own, (d,); or "cosines",
+    `mixing` is A: "reflection", I - 2 v v^T with the v of `direction`; your own v, (d,); or "cosines",
     the matrix of that function, which mixes many codes more.
 
     The law is kept as far as the codes are independent and follow the prior. Row i uses row i of the `seed`'s
@@ -168,8 +168,8 @@ def jacobian(
     normal = to_normal(table)
     turned = normal @ matrix.T
     after, before = slope(from_normal(turned), turned), slope(table, normal)
-    found: Array = matrix * after[:, :, None] / before[:, None, :]
-    return found
+    product: Array = matrix * after[:, :, None] / before[:, None, :]
+    return product
 
 
 def _refuse_few(d: int) -> None:
@@ -190,25 +190,25 @@ def _matrix(mixing: str | ArrayLike, alive: NDArray[np.bool_]) -> Array:
     return reflection(v[alive])
 
 
-def _entangle_ranks(given: NDArray[Any], mixing: str | ArrayLike, stream: Stream) -> NDArray[Any]:
+def _entangle_ranks(codes: NDArray[Any], mixing: str | ArrayLike, stream: Stream) -> NDArray[Any]:
     from scipy.special import ndtr, ndtri
 
-    n = len(given)
-    alive = (given != given[0]).any(axis=0)
+    n = len(codes)
+    alive = (codes != codes[0]).any(axis=0)
     matrix = _matrix(mixing, alive)
-    ordered = np.sort(given, axis=0)
-    below, up_to = (_ranks(ordered, given, side) for side in ("left", "right"))
-    uniform = (below + stream.uniform(*given.shape) * (up_to - below)) / n
+    ordered = np.sort(codes, axis=0)
+    below, up_to = (_ranks(ordered, codes, side) for side in ("left", "right"))
+    uniform = (below + stream.uniform(*codes.shape) * (up_to - below)) / n
     turned = ndtri(uniform[:, alive]) @ matrix.T
     rank = np.minimum((ndtr(turned) * n).astype(np.int64), n - 1)
-    out = given.copy()
+    out = codes.copy()
     out[:, alive] = np.take_along_axis(ordered[:, alive], rank, axis=0)
     return out
 
 
-def _ranks(ordered: NDArray[Any], given: NDArray[Any], side: Literal["left", "right"]) -> NDArray[np.int64]:
-    """How many values of its column are less than each of those given, or with side "right" not larger."""
-    pairs = zip(ordered.T, given.T, strict=True)
+def _ranks(ordered: NDArray[Any], codes: NDArray[Any], side: Literal["left", "right"]) -> NDArray[np.int64]:
+    """How many values of its column are less than each code, or with side "right" not larger."""
+    pairs = zip(ordered.T, codes.T, strict=True)
     return np.stack([np.searchsorted(column, values, side) for column, values in pairs], axis=1)
 
 
@@ -244,7 +244,7 @@ def _maps(prior: str | Distribution) -> tuple[Map, Map, Callable[[Array, Array],
         return z
 
     def slope(z: Array, x: Array) -> Array:
-        found: Array = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi) / prior.pdf(z)
-        return found
+        density: Array = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi) / prior.pdf(z)
+        return density
 
     return to_normal, from_normal, slope

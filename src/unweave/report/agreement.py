@@ -1,4 +1,4 @@
-"""Own runs beside published ones: whether means over own seeds lie where the published seeds put them.
+"""Own runs compared with published ones: whether means over own seeds agree with those of published seeds.
 
 For each setting, representation and score that both have, under the same protocol, the k own values are
 compared with the n published ones: they agree if
@@ -40,9 +40,9 @@ def agreement(own: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     ]
     rows = [(*key, *_compare(values, groups[1][key], str(key[5]))) for key, values in groups[0].items()]
     columns = [*KEY, "own_runs", "own", "published_runs", "published", "std", "allowed", "agrees"]
-    found = pd.DataFrame(rows, columns=[*columns, "min", "max", "in_range"])
+    comparison = pd.DataFrame(rows, columns=[*columns, "min", "max", "in_range"])
     order = ["data", "method", "strength", "setting", "representation", "score"]
-    return found.sort_values(order, kind="stable", ignore_index=True)
+    return comparison.sort_values(order, kind="stable", ignore_index=True)
 
 
 def _plain(table: pd.DataFrame) -> pd.DataFrame:

@@ -52,8 +52,8 @@ def percentile(chooser: ArrayLike, values: ArrayLike) -> float:
 
 def _of_chosen(chooser: ArrayLike, numbers: NDArray[np.float64]) -> Any:
     """The mean of numbers over the runs in which the chooser is highest."""
-    given = np.asarray(chooser, float)
-    chosen = given == given.max(axis=-1, keepdims=True)
+    values = np.asarray(chooser, float)
+    chosen = values == values.max(axis=-1, keepdims=True)
     return (numbers * chosen).sum(axis=-1) / chosen.sum(axis=-1)
 
 
@@ -90,7 +90,7 @@ def _choices(
 ) -> tuple[int, int, float, float, float, float]:
     places = [percentile(pool[chooser], pool[score]) for pool in pools]
     beats = [float(share_beaten(pool[chooser], pool[score])) for pool in pools]
-    found = Interval(beats[0], np.nan, np.nan)
+    interval = Interval(beats[0], np.nan, np.nan)
     if len(pools) > 1:
-        found = bootstrap(beats, resamples=RESAMPLES, seed=seed)
-    return len(pools), sum(map(len, pools)), float(np.mean(places)), *found
+        interval = bootstrap(beats, resamples=RESAMPLES, seed=seed)
+    return len(pools), sum(map(len, pools)), float(np.mean(places)), *interval

@@ -8,7 +8,7 @@ from unweave.report.names import DATA, METHODS, counted, label, listed, regulari
 
 
 def on_regularisation(codes: dict[str, pd.DataFrame], pairs: pd.DataFrame | None, score: str) -> str:
-    """How a score of sampled and of mean codes goes with regularisation, and which of them is larger."""
+    """How a score of sampled and of mean codes changes with regularisation, and which of them is larger."""
     parts = []
     for kind, runs in codes.items():
         known = runs[runs[score].notna()]
@@ -46,7 +46,7 @@ def _pair(names: tuple[str, str]) -> str:
 
 
 def on_variance(shares: pd.DataFrame, spread: pd.DataFrame) -> str:
-    """Who decides a score."""
+    """Whether method, setting or seed explains most of the variance of a score."""
     method, setting, seed = (shares[name].mean() for name in ("method", "setting", "seed"))
     sentence = (
         f"On the mean over scores and data sets, the method explains {method:.0%} of the variance of a "
@@ -60,7 +60,7 @@ def on_variance(shares: pd.DataFrame, spread: pd.DataFrame) -> str:
 
 
 def on_methods(table: pd.DataFrame) -> str:
-    """Which method is best, where there is one seed only and no more can be said."""
+    """Which method is best, where there is only one seed, so no interval."""
     best = table.loc[table.groupby(["data", "score"], sort=False)["interquartile mean"].idxmax(), "method"]
     counts = best.value_counts()
     return (
@@ -70,7 +70,7 @@ def on_methods(table: pd.DataFrame) -> str:
 
 
 def on_choice(table: pd.DataFrame) -> str:
-    """Which number that needs no label goes along with metrics."""
+    """Which number that needs no label correlates with metrics."""
     strength = table["estimate"].abs().groupby(table["first"], sort=False).mean()
     name = str(strength.idxmax())
     of_name = table[table["first"] == name].sort_values("estimate", kind="stable")
@@ -106,7 +106,7 @@ def on_transfer(table: pd.DataFrame) -> str:
 
 
 def on_downstream(table: pd.DataFrame, what: str) -> str:
-    """Which metric goes along with a task."""
+    """Which metric correlates with a task."""
     means = table.groupby("second", sort=False)["estimate"].mean()
     sentence = (
         f"{score_label(str(means.idxmax()))} goes along with {what} most (mean Spearman {means.max():.2f})"
@@ -120,10 +120,10 @@ def on_comparison(runs: pd.DataFrame, scores: list[str]) -> str:
     """Whether one method is best everywhere."""
     overall = [runs.groupby("method")[score].median().idxmax() for score in scores]
     places = [
-        here.groupby("method")[score].median().idxmax()
-        for _, here in runs.groupby("data", observed=True)
+        of_data.groupby("method")[score].median().idxmax()
+        for _, of_data in runs.groupby("data", observed=True)
         for score in scores
-        if here[score].notna().any()
+        if of_data[score].notna().any()
     ]
     best, counts = pd.Series(overall).value_counts(), pd.Series(places).value_counts()
     return (

@@ -45,11 +45,11 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
 
 def write_figure(figure: Figure, stem: Path, alt: str) -> str:
     """Write stem.pdf and stem.png, and return an element of a page that holds the smaller of PNG and SVG."""
-    found = {kind: figure_bytes(figure, kind) for kind in ("pdf", "png", "svg")}
+    contents = {kind: figure_bytes(figure, kind) for kind in ("pdf", "png", "svg")}
     for kind in ("pdf", "png"):
-        stem.with_suffix(f".{kind}").write_bytes(found[kind])
-    kind, name = min([("png", "png"), ("svg", "svg+xml")], key=lambda pair: len(found[pair[0]]))
-    address = f"data:image/{name};base64,{base64.b64encode(found[kind]).decode()}"
+        stem.with_suffix(f".{kind}").write_bytes(contents[kind])
+    kind, name = min([("png", "png"), ("svg", "svg+xml")], key=lambda pair: len(contents[pair[0]]))
+    address = f"data:image/{name};base64,{base64.b64encode(contents[kind]).decode()}"
     width = round(figure.get_figwidth() * PIXELS)
     return f'<img src="{address}" width="{width}" alt="{html.escape(alt)}">'
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from unweave.errors import UnweaveError
+from unweave.layout import PICTURES_FOLDER, RECONSTRUCTIONS_FILE, RESULTS_FILE, SELECTION_FILE, SWAPS_FILE
 from unweave.report.names import DATA, label, setting_label
 from unweave.report.published import published
 from unweave.results import COLUMNS, METHOD_ORDER, Results, combine, from_columns, read_frame, read_table
 
-TABLE, SELECTION = "results.parquet", "selection.parquet"  # of a study, and of unweave select
-RECONSTRUCTIONS, SWAPS = "pictures/reconstructions.png", "pictures/swaps.png"
+RECONSTRUCTIONS = f"{PICTURES_FOLDER}/{RECONSTRUCTIONS_FILE}"
+SWAPS = f"{PICTURES_FOLDER}/{SWAPS_FILE}"
 MOST_SHEETS = 12
 
 
@@ -24,21 +25,21 @@ def read_results(
             "name what to report on: the folder of a study, a table of results (.parquet, .csv), or the "
             "folder of the published results (--published FOLDER)."
         )
-    chosen = [path / SELECTION for path in subjects if (path / SELECTION).is_file()]
-    found = [_read(path, mapping) for path in (*subjects, *chosen)]
+    chosen = [path / SELECTION_FILE for path in subjects if (path / SELECTION_FILE).is_file()]
+    tables = [_read(path, mapping) for path in (*subjects, *chosen)]
     if published_folder is not None:
-        found.append(published(published_folder))
-    return combine(*found) if len(found) > 1 else found[0]
+        tables.append(published(published_folder))
+    return combine(*tables) if len(tables) > 1 else tables[0]
 
 
 def _read(path: Path, mapping: Path | None) -> Results:
     if path.is_dir():
-        if not (path / TABLE).is_file():
+        if not (path / RESULTS_FILE).is_file():
             raise UnweaveError(
-                f"{path} has no {TABLE}, so it is not the folder of a study whose results are collected. Run "
-                f"unweave study collect {path} first."
+                f"{path} has no {RESULTS_FILE}: it is not the folder of a study, or its results are not "
+                f"collected. Run unweave study collect {path} first."
             )
-        path = path / TABLE
+        path = path / RESULTS_FILE
     if mapping is None or set(COLUMNS) <= set(read_frame(path).columns):
         return read_table(path)
     return from_columns(path, mapping)

@@ -52,16 +52,16 @@ def charts(material: Material) -> dict[str, tuple[str, str]]:
     """For each chart its name, a caption, and its description in JSON."""
     if not material.scores:
         return {}
-    found = {}
+    described = {}
     if len(material.scores) > 1:
         shown = min(POINTS, len(material.runs))
         caption = f"Any two scores against each other: {shown:,} of {len(material.runs):,} runs."
-        found["pairs"] = (caption, _json(pair_chart(material)))
-    found["regularisation"] = (
+        described["pairs"] = (caption, _json(pair_chart(material)))
+    described["regularisation"] = (
         "Any score against regularisation, weakest first: medians, and quartiles over runs.",
         _json(regularisation_chart(material)),
     )
-    return found
+    return described
 
 
 def _json(chart: Any) -> str:

@@ -138,8 +138,8 @@ def metric_scores(runs: pd.DataFrame) -> list[str]:
 
 def downstream_scores(runs: pd.DataFrame) -> tuple[list[str], list[str]]:
     """The accuracies of downstream tasks, and their statistical efficiencies."""
-    found = measured(runs, in_order((str(name) for name in runs if name not in COLUMNS), SCORES))
-    tasks = [name for name in found if name.startswith("downstream_")]
+    names = measured(runs, in_order((str(name) for name in runs if name not in COLUMNS), SCORES))
+    tasks = [name for name in names if name.startswith("downstream_")]
     return (
         [name for name in tasks if ".test_accuracy_" in name],
         [name for name in tasks if name.endswith(".efficiency")],

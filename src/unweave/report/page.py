@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +15,7 @@ from pathlib import Path
 from unweave import __version__
 from unweave.errors import UnweaveError
 from unweave.files import replacing
+from unweave.progress import Progress
 from unweave.report import interactive
 from unweave.report.formats import table_html, write_figure, write_table
 from unweave.report.names import (
@@ -30,9 +31,9 @@ from unweave.report.names import (
     score_label,
 )
 from unweave.report.published import STUDY_SCORES
+from unweave.report.sections.agreement_with_published import agreement_with_published
 from unweave.report.sections.choice_by_agreement import choice_by_agreement
 from unweave.report.sections.content_and_style import content_and_style
-from unweave.report.sections.own_beside_published import own_beside_published
 from unweave.report.sections.section import Drawing, Material, Section, Sheet, material
 from unweave.report.sections.table import SECTIONS
 from unweave.results import Results
@@ -43,8 +44,6 @@ POLICY = (
     "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; "
     "script-src 'unsafe-inline' 'unsafe-eval'"
 )
-
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def write_report(
 
     Each source of the results has its sections; where one is "published", each other one is compared with it.
     `sheets` are pictures of reconstructions with their titles, and `swaps` of content and style swapped.
-    `progress` gets done, total and what.
+    `progress` gets the sections that are done.
     """
     page = Page(Path(folder))
     sources = sorted(map(str, results.table["source"].unique()), key=lambda name: (name == PUBLISHED, name))
@@ -89,8 +88,8 @@ def write_report(
                 continue
             usable += 1
             runs = replace(runs, swaps=swaps if source != PUBLISHED else ())
-            report = _told(progress, source, i, len(sources))
-            _add_source(page, runs, f"{file_name(source)}-" if len(sources) > 1 else "", report)
+            prefix = f"{file_name(source)}-" if len(sources) > 1 else ""
+            _add_source(page, runs, prefix, _SourceProgress(progress, source, i, len(sources)))
         if not usable:
             raise UnweaveError(f"no report can be made: {page.missing[-1]}")
         with replacing(page.folder / "index.html") as part:
@@ -111,45 +110,52 @@ def file_name(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name)
 
 
-def _told(progress: Progress | None, source: str, i: int, sources: int) -> Callable[[int, str], None]:
-    total = len(SECTIONS)
-    return lambda done, what: (
-        progress(i * total + done, sources * total, f"{source}: {what}") if progress else None
-    )
+@dataclass(frozen=True)
+class _SourceProgress:
+    """Reports the sections of one source as a part of the sections of all sources."""
+
+    progress: Progress | None
+    source: str
+    position: int
+    sources: int
+
+    def __call__(self, done: int, total: int, what: str = "") -> None:
+        if self.progress:
+            self.progress(self.position * total + done, self.sources * total, f"{self.source}: {what}")
 
 
-def _add_source(page: Page, runs: Material, prefix: str, report: Callable[[int, str], None]) -> None:
+def _add_source(page: Page, runs: Material, prefix: str, progress: Progress) -> None:
     page.contents.append(f'<li class="source">{html.escape(runs.source)}</li>')
     page.bodies.append(_overview(runs, prefix))
     page.missing.extend(_not_of_the_study(runs))
     for i, (name, build) in enumerate(SECTIONS):
-        report(i, name)
+        progress(i, len(SECTIONS), name)
         _add(page, build(runs), f"{runs.source}: {name}", prefix)
     if runs.swaps:
         _add(page, content_and_style(runs), f"{runs.source}: content and style", prefix)
     if measured(runs.runs, CHOOSERS):
         _add(page, choice_by_agreement(runs), f"{runs.source}: choice by agreement", prefix)
     _add_charts(page, runs, prefix)
-    report(len(SECTIONS), "done")
+    progress(len(SECTIONS), len(SECTIONS), "done")
 
 
 def _add_agreement(page: Page, results: Results, own: Sequence[str]) -> None:
     published = results.table[results.table["source"] == PUBLISHED]
     for source in own:
-        found = own_beside_published(results.table[results.table["source"] == source], published)
+        section = agreement_with_published(results.table[results.table["source"] == source], published)
         prefix = f"{file_name(source)}-" if len(own) > 1 else ""
-        _add(page, found, f"{source} beside published", prefix)
+        _add(page, section, f"{source} compared with published", prefix)
 
 
-def _add(page: Page, found: Section | str, what: str, prefix: str) -> None:
+def _add(page: Page, section: Section | str, what: str, prefix: str) -> None:
     """Put a section on the page, or what it lacks into the list of what is missing."""
-    if isinstance(found, str):
-        page.missing.append(f"{what}: {found}.")
+    if isinstance(section, str):
+        page.missing.append(f"{what}: {section}.")
         return
-    page.missing.extend(f"{what}: {lack}." for lack in found.missing)
-    name = f"{prefix}{found.name}"
-    page.contents.append(f'<li><a href="#{name}">{html.escape(found.question)}</a></li>')
-    page.bodies.append("\n".join(_section(page, found, prefix)))
+    page.missing.extend(f"{what}: {lack}." for lack in section.missing)
+    name = f"{prefix}{section.name}"
+    page.contents.append(f'<li><a href="#{name}">{html.escape(section.question)}</a></li>')
+    page.bodies.append("\n".join(_section(page, section, prefix)))
 
 
 def _section(page: Page, section: Section, prefix: str) -> Iterator[str]:
@@ -260,7 +266,7 @@ def document(page: Page) -> str:
 <main>
 <h1>Report</h1>
 <p class="dim">Written by unweave {__version__}. All figures and tables are also files, in the folders
-figures and tables beside this page.</p>
+figures and tables next to this page.</p>
 {body}
 <section id="missing"><h2>What is missing</h2>{lacking}</section>
 </main>

@@ -1,4 +1,4 @@
-"""Own runs beside the published models of the same data, method and settings.
+"""The rank of own runs among the published models of the same data, method and settings.
 
 If a run is one more seed of a published setting, its rank among the published seeds is uniform, and it lies
 below or above all n of them in 2 of n + 1 cases.
@@ -16,7 +16,7 @@ from unweave.results import wide
 SETTING = ["data", "method", "setting"]
 
 
-def beside(own: pd.DataFrame, published: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
+def rank_among_published(own: pd.DataFrame, published: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
     """One row for each run and score: value, rank, and what the published seeds of its setting have.
 
     `below` counts the published seeds with a lower score, equals half, out of `seeds`. Runs without a
@@ -39,11 +39,11 @@ def beside(own: pd.DataFrame, published: pd.DataFrame, scores: Sequence[str]) ->
 
 
 def outside(table: pd.DataFrame) -> pd.Series[bool]:
-    """Which rows of `beside` have a value that no published seed reaches, on either side."""
+    """Which rows of `rank_among_published` have a value that no published seed reaches, on either side."""
     return (table["value"] < table["low"]) | (table["value"] > table["high"])
 
 
 def _melted(runs: pd.DataFrame, scores: Sequence[str], name: str) -> pd.DataFrame:
     columns = ["source", "run", *SETTING, "strength", "seed"]
-    there = [score for score in scores if score in runs]
-    return runs.melt(columns, there, var_name="score", value_name=name).dropna(subset=name)
+    known_scores = [score for score in scores if score in runs]
+    return runs.melt(columns, known_scores, var_name="score", value_name=name).dropna(subset=name)

@@ -1,4 +1,4 @@
-"""What can be said from scores of several runs, and how surely: pure functions of arrays, seeded.
+"""Statistics of the scores of several runs, with intervals: pure functions of arrays, seeded.
 
 The same numbers and the same seed give the same answer. Intervals are percentile bootstraps: the runs of each
 stratum (such as a data set or a setting) are drawn again with replacement, as many as there were, so that
@@ -31,7 +31,7 @@ Numbers = NDArray[np.int64]
 
 
 class Interval(NamedTuple):
-    """A statistic of the data, and where its bootstrap distribution has its middle part."""
+    """A statistic of the data, and the bounds of its bootstrap interval."""
 
     estimate: float
     low: float
@@ -172,7 +172,7 @@ def spearman_intervals(
     pairs_of_rows: dict[bytes, list[tuple[Any, Any]]] = {}
     for pair in combinations(columns, 2):
         pairs_of_rows.setdefault((known[pair[0]] & known[pair[1]]).tobytes(), []).append(pair)
-    found: dict[tuple[Any, Any], Interval] = {}
+    intervals: dict[tuple[Any, Any], Interval] = {}
     for mask, pairs in pairs_of_rows.items():
         rows = np.frombuffer(mask, bool)
         names = [name for name in frame if any(name in pair for pair in pairs)]
@@ -180,8 +180,8 @@ def spearman_intervals(
         for pair in pairs:
             of_pair = drawn[:, names.index(pair[0]), names.index(pair[1])]
             estimate = estimates[columns.index(pair[0]), columns.index(pair[1])]
-            found[pair] = _interval(float(estimate), of_pair, confidence)
-    table = [(*pair, *found[pair]) for pair in combinations(columns, 2)]
+            intervals[pair] = _interval(float(estimate), of_pair, confidence)
+    table = [(*pair, *intervals[pair]) for pair in combinations(columns, 2)]
     return pd.DataFrame(table, columns=["first", "second", *Interval._fields])
 
 
@@ -235,7 +235,7 @@ def variance_explained(values: ArrayLike, *groups: ArrayLike) -> float:
     values = _finite("values", values)
     if not groups:
         raise UnweaveError("variance_explained needs the groups of the values; got none.")
-    labels = pd.DataFrame({i: np.asarray(each) for i, each in enumerate(groups)})
+    labels = pd.DataFrame({i: np.asarray(group) for i, group in enumerate(groups)})
     if len(labels) != len(values):
         raise UnweaveError(
             f"groups must be one label for each of the {len(values)} values; got {len(labels)}."
@@ -249,7 +249,7 @@ def variance_explained(values: ArrayLike, *groups: ArrayLike) -> float:
 
 
 def variance_shares(runs: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
-    """Who decides a score: a row for each data set and score of one row a run.
+    """Shares of variance by method, setting and seed: a row for each data set and score.
 
     Columns: runs, and three shares of the variance that add up to 1 where the score varies. `method` is what
     the method explains; `setting` what method and setting explain beyond that; `seed` is the rest. In [2] the
@@ -356,12 +356,12 @@ def transfer(
         data = (data + other_data * (1 + data_step)) % n_data
         score = (score + other_score * (1 + score_step)) % n_scores
         at = (at + 1 + at_step) % n_seeds
-        there = ~np.isnan(source).all(1) & ~np.isnan(table[data, score, chosen, at])
-        if there.any():
-            target = data[there], score[there], chosen[there], at[there]
-            random = np.nanmean(no_worse[data[there], score[there], :, at[there]], axis=1)
+        usable = ~np.isnan(source).all(1) & ~np.isnan(table[data, score, chosen, at])
+        if usable.any():
+            target = data[usable], score[usable], chosen[usable], at[usable]
+            random = np.nanmean(no_worse[data[usable], score[usable], :, at[usable]], axis=1)
             shares = (no_worse[target].mean(), equal[target].mean(), random.mean())
-            rows.append((_WORDS[other_data], _WORDS[other_score], there.sum(), *shares))
+            rows.append((_WORDS[other_data], _WORDS[other_score], usable.sum(), *shares))
     return pd.DataFrame(rows, columns=["data", "score", "trials", "probability", "equal", "random"])
 
 

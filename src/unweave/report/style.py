@@ -167,7 +167,7 @@ def add_room_above(figure: Figure, inches: float) -> None:
 
 
 def outer_labels(axes: NDArray[Any], rows: Sequence[str], columns: Sequence[str]) -> None:
-    """Titles over the first row, names beside the first column, ticks only on the outside."""
+    """Titles above the first row, names left of the first column, ticks only on the outside."""
     for axis, title in zip(axes[0], columns, strict=True):
         axis.set_title(title)
     for axis, name in zip(axes[:, 0], rows, strict=True):

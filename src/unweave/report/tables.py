@@ -39,9 +39,9 @@ def setting_labels(runs: pd.DataFrame) -> pd.Series[str]:
 
 def quartiles(groups: Any) -> pd.DataFrame:
     """For each group of values: min, lower quartile, median, upper quartile, max."""
-    found: pd.DataFrame = groups.quantile([0, 0.25, 0.5, 0.75, 1]).unstack()
-    found.columns = pd.Index(["min", "lower quartile", "median", "upper quartile", "max"])
-    return found.dropna()
+    summary: pd.DataFrame = groups.quantile([0, 0.25, 0.5, 0.75, 1]).unstack()
+    summary.columns = pd.Index(["min", "lower quartile", "median", "upper quartile", "max"])
+    return summary.dropna()
 
 
 def method_table(runs: pd.DataFrame, scores: Sequence[str], seed: int | Stream = 0) -> pd.DataFrame:
@@ -53,7 +53,7 @@ def method_table(runs: pd.DataFrame, scores: Sequence[str], seed: int | Stream =
             known = of_method[of_method[score].notna()]
             if len(known):
                 stream = Stream.of(seed).child("method", data, method, score)
-                found = bootstrap(
+                interval = bootstrap(
                     known[score],
                     interquartile_mean,
                     strata=known["setting"],
@@ -61,7 +61,7 @@ def method_table(runs: pd.DataFrame, scores: Sequence[str], seed: int | Stream =
                     seed=stream,
                 )
                 spread = known[score].agg(["min", "median", "max"])
-                rows.append((data, method, score, len(known), *found, *spread))
+                rows.append((data, method, score, len(known), *interval, *spread))
     columns = ["data", "method", "score", "runs", "interquartile mean", "low", "high", "min", "median", "max"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -75,9 +75,9 @@ def setting_table(runs: pd.DataFrame, scores: Sequence[str], seed: int | Stream 
             values = group[score].dropna().to_numpy()
             if len(values):
                 stream = Stream.of(seed).child("setting", *map(str, key[:3]), score)
-                found = bootstrap(values, resamples=RESAMPLES, seed=stream)
+                interval = bootstrap(values, resamples=RESAMPLES, seed=stream)
                 spread = (values.std(), values.min(), np.median(values), values.max())
-                rows.append((*key, score, len(values), *found, *spread))
+                rows.append((*key, score, len(values), *interval, *spread))
     columns = [*keys, "score", "runs", "mean", "low", "high", "std", "min", "median", "max"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -95,7 +95,7 @@ def correlation_table(
         names = measured(of_data, dict.fromkeys([*first, *(second or ())]))
         if len(names) < 2:
             continue
-        found = spearman_intervals(
+        correlations = spearman_intervals(
             of_data[names],
             strata=setting_labels(of_data),
             resamples=RESAMPLES,
@@ -103,14 +103,14 @@ def correlation_table(
         )
         known = of_data[names].notna().astype(int)
         together = known.T @ known
-        found.insert(0, "data", data)
-        found.insert(
+        correlations.insert(0, "data", data)
+        correlations.insert(
             3,
             "runs",
-            [together.loc[a, b] for a, b in zip(found["first"], found["second"], strict=True)],
+            [together.loc[a, b] for a, b in zip(correlations["first"], correlations["second"], strict=True)],
         )
-        pairs = list(zip(found["first"], found["second"], strict=True))
-        parts.append(found[[pair in wanted or pair[::-1] in wanted for pair in pairs]])
+        pairs = list(zip(correlations["first"], correlations["second"], strict=True))
+        parts.append(correlations[[pair in wanted or pair[::-1] in wanted for pair in pairs]])
     columns = ["data", "first", "second", "runs", "estimate", "low", "high"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
@@ -174,7 +174,7 @@ def transfer_correlations(runs: pd.DataFrame, scores: Sequence[str]) -> pd.DataF
 
 
 def seed_spread(runs: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
-    """For each data set and score: the spread over seeds beside that over settings.
+    """For each data set and score: the spread over seeds and that over settings.
 
     `seed std` is the median, over settings, of the standard deviation over seeds; `setting std` the standard
     deviation of the means of settings; `overlap` the share of pairs of settings whose ranges over seeds

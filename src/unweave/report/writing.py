@@ -10,8 +10,9 @@ from pathlib import Path
 
 from unweave.display.notebook import heading, paragraph
 from unweave.places import as_path
+from unweave.progress import Progress
 from unweave.report.inputs import RECONSTRUCTIONS, SWAPS, pictures_of_runs, read_results
-from unweave.report.page import Progress, write_report
+from unweave.report.page import write_report
 from unweave.results import Results
 
 

@@ -21,7 +21,7 @@ It {outcome} after {steps:,} of {planned:,} steps.
 |---|---|
 {losses}
 
-Trained in {seconds:,.0f} seconds beside {beside} other run(s) on {device}, with unweave {unweave},
+Trained in {seconds:,.0f} seconds with {others} other run(s) on {device}, with unweave {unweave},
 torch {torch}, Python {python}. The licence of the images: {licence}.
 
 ## Use
@@ -62,7 +62,7 @@ def model_card(spec: RunSpec, origin: Mapping[str, Any], result: Mapping[str, An
         fields=_rows(fields),
         losses=_rows(result["terms"]),
         seconds=result["seconds"],
-        beside=result["runs_beside"],
+        others=result["runs_beside"],
         device=origin["device"],
         unweave=origin["unweave"],
         torch=origin["torch"],

@@ -10,6 +10,13 @@ from PIL import Image
 
 from unweave.display.notebook import heading, picture
 from unweave.display.pictures import labelled_sheet, moving_sheet, save
+from unweave.layout import (
+    PICTURES_FOLDER,
+    RECONSTRUCTIONS_FILE,
+    SWAPS_FILE,
+    TRAVERSALS_ANIMATION_FILE,
+    TRAVERSALS_FILE,
+)
 from unweave.runs.run import Run, load
 from unweave.runs.views import (
     content_of,
@@ -22,7 +29,7 @@ from unweave.runs.views import (
     traversals,
 )
 
-LAST = "traversals.gif"  # written last: where it is, the others are
+LAST = TRAVERSALS_ANIMATION_FILE  # the picture that is drawn last: where it is, the others are
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +70,7 @@ def draw(run: Run | str | Path) -> Pictures:
 
 def draw_missing_pictures(run: Run) -> None:
     """Draw the pictures of a run, unless it has them."""
-    if not (run.path / "pictures" / LAST).exists():
+    if not (run.path / PICTURES_FOLDER / LAST).exists():
         draw_pictures(run)
 
 
@@ -73,11 +80,11 @@ def draw_pictures(run: Run) -> list[Path]:
     And swaps.png, if the method splits its code into content and style.
     """
     images = example_images(run)
-    folder = run.path / "pictures"
-    save(labelled_sheet(title(run), reconstructions(run, images)), folder / "reconstructions.png")
+    folder = run.path / PICTURES_FOLDER
+    save(labelled_sheet(title(run), reconstructions(run, images)), folder / RECONSTRUCTIONS_FILE)
     if content_of(run):
-        save(labelled_sheet(swap_title(run), swaps(run, images)), folder / "swaps.png")
+        save(labelled_sheet(swap_title(run), swaps(run, images)), folder / SWAPS_FILE)
     rows = traversals(run, images)
-    save(labelled_sheet(traversal_title(run), rows), folder / "traversals.png")
+    save(labelled_sheet(traversal_title(run), rows), folder / TRAVERSALS_FILE)
     save(moving_sheet(traversal_title(run), rows), folder / LAST)
     return sorted(folder.iterdir())

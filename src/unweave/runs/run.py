@@ -18,6 +18,7 @@ from unweave.data.grid import Images
 from unweave.data.opening import check_recorded, reopen
 from unweave.display.pictures import to_bytes
 from unweave.errors import PluginChangedWarning, UnweaveError
+from unweave.layout import WEIGHTS_FILE
 from unweave.methods.method import Blueprint
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.distributions.likelihood import likelihood_named, reconstruction_loss
@@ -133,8 +134,8 @@ class Run:
 
     def posterior(self, images: Array) -> Gaussian:
         """q(z|x) of each image; mean and log_var are (n, d) tensors."""
-        method, given = self.spec.method, self._images(images)
-        parts = [method.encode(self.networks, part[None]) for part in given.split(self._chunk)]
+        method, tensor = self.spec.method, self._images(images)
+        parts = [method.encode(self.networks, part[None]) for part in tensor.split(self._chunk)]
         return Gaussian(
             torch.cat([part.mean[0] for part in parts]), torch.cat([part.log_var[0] for part in parts])
         )
@@ -162,8 +163,8 @@ class Run:
         """How badly codes explain images, -log p(x|z), (n,)."""
         targets, logits = self._images(images), self._logits(codes)
         parts = zip(logits.split(self._chunk), targets.split(self._chunk), strict=True)
-        each = [reconstruction_loss(a[:, None], b[:, None], self.spec.likelihood) for a, b in parts]
-        return _like(images, torch.cat(each))
+        losses = [reconstruction_loss(a[:, None], b[:, None], self.spec.likelihood) for a, b in parts]
+        return _like(images, torch.cat(losses))
 
     def sample(self, n: int, seed: int | Stream = 0) -> NDArray[np.float32]:
         """Images of n codes drawn from the prior."""
@@ -200,8 +201,8 @@ class Run:
 
         The first `rows` images give the content of each row, the next `columns - 1` the style of each column.
         """
-        found = swaps(self, self._examples(images), rows, columns)
-        return sheet_figure(swap_title(self), found)
+        rows_of_images = swaps(self, self._examples(images), rows, columns)
+        return sheet_figure(swap_title(self), rows_of_images)
 
     def plot_losses(self, terms: str | Sequence[str] | None = None) -> Figure:
         """The logged losses over the steps, as a figure with one panel each; by default all of them."""
@@ -217,21 +218,21 @@ class Run:
         return checked
 
     def _logits(self, codes: Array) -> Tensor:
-        given = _tensor(codes, "codes").to(self.device, torch.float32)
-        if given.ndim != 2 or given.shape[1] != self.spec.latents:
-            raise UnweaveError(f"codes must be (n, {self.spec.latents}); got {tuple(given.shape)}.")
-        method, parts = self.spec.method, given.split(self._chunk)
+        tensor = _tensor(codes, "codes").to(self.device, torch.float32)
+        if tensor.ndim != 2 or tensor.shape[1] != self.spec.latents:
+            raise UnweaveError(f"codes must be (n, {self.spec.latents}); got {tuple(tensor.shape)}.")
+        method, parts = self.spec.method, tensor.split(self._chunk)
         return torch.cat([method.decode(self.networks, part[None])[0] for part in parts])
 
     def _images(self, images: NDArray[Any] | Tensor) -> Tensor:
-        given = _tensor(images, "images").to(self.device)
-        if given.ndim != 4 or tuple(given.shape[1:]) != self.shape:
+        tensor = _tensor(images, "images").to(self.device)
+        if tensor.ndim != 4 or tuple(tensor.shape[1:]) != self.shape:
             raise UnweaveError(
-                f"images must be (n, {', '.join(map(str, self.shape))}); got {tuple(given.shape)}."
+                f"images must be (n, {', '.join(map(str, self.shape))}); got {tuple(tensor.shape)}."
             )
-        if given.dtype == torch.uint8:
-            return given.float() / 255
-        scaled = given.float()
+        if tensor.dtype == torch.uint8:
+            return tensor.float() / 255
+        scaled = tensor.float()
         if scaled.numel() and not (float(scaled.min()) >= 0 and float(scaled.max()) <= 1):
             raise UnweaveError(
                 f"images must be uint8, or numbers in [0, 1]; these reach from {float(scaled.min()):g} to "
@@ -257,26 +258,26 @@ def load(
     return Run(folder, device, data, data_root)
 
 
-def _tensor(given: NDArray[Any] | Tensor, what: str) -> Tensor:
-    if isinstance(given, Tensor):
-        return given
-    array = np.array(given, order="C")  # a copy: torch takes neither read-only nor reversed arrays
+def _tensor(values: NDArray[Any] | Tensor, what: str) -> Tensor:
+    if isinstance(values, Tensor):
+        return values
+    array = np.array(values, order="C")  # a copy: torch takes neither read-only nor reversed arrays
     if array.dtype.kind not in "biuf":
         raise UnweaveError(f"{what} must be an array of numbers; got {array.dtype}.")
     return torch.from_numpy(array)
 
 
-def _like(given: Array, result: Tensor) -> Array:
-    return result if isinstance(given, Tensor) else result.cpu().numpy()
+def _like(values: Array, result: Tensor) -> Array:
+    return result if isinstance(values, Tensor) else result.cpu().numpy()
 
 
 def _load_weights(module: torch.nn.Module, weights: dict[str, Tensor], path: Path) -> None:
     wanted = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
-    given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
-    if wanted != given:
-        odd = min(set(wanted.items()) ^ set(given.items()))[0]
+    stored = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    if wanted != stored:
+        odd = min(set(wanted.items()) ^ set(stored.items()))[0]
         raise UnweaveError(
-            f'{path / "weights.safetensors"} does not fit the run\'s networks, first at "{odd}". Delete this '
+            f'{path / WEIGHTS_FILE} does not fit the run\'s networks, first at "{odd}". Delete this '
             "file and run the same command again."
         )
     module.load_state_dict(weights)

@@ -83,11 +83,11 @@ class RunSpec:
     warmup: float = 0.0
     """Share of the steps over which the learning rate first rises from 0."""
     gradient_clip: float | None = None
-    """The largest norm of a run's gradient; None: whatever comes."""
+    """The largest norm of a run's gradient; None: no limit."""
     precision: Precision = "float32"
     """Arithmetic of the networks: float32, tf32 or bf16. Weights are kept in float32."""
     plugins: tuple[Plugin, ...] = dataclasses.field(default=(), repr=False)
-    """Where parts from outside the package came from; found by itself."""
+    """Where parts from outside the package came from; filled in automatically."""
 
     def __post_init__(self) -> None:
         _check_method(self.method)
@@ -112,7 +112,7 @@ class RunSpec:
         _one_of("precision", self.precision, PRECISIONS)
         if self.precision == "bf16" and self.method.exact_weights:
             raise UnweaveError(
-                f"{self.method.name} has a loss of its weights, which does not bear their rounding to bf16. "
+                f"{self.method.name} has a loss of its weights, which must not be rounded to bf16. "
                 "Use precision tf32 or float32."
             )
 
@@ -196,17 +196,17 @@ def _check_method(method: object) -> None:
 def _plugins_of(spec: RunSpec) -> tuple[Plugin, ...]:
     """Where the parts that are not of the package came from; what a run recorded stays."""
     recorded = {(plugin.kind, plugin.name): plugin for plugin in spec.plugins}
-    return tuple(recorded.get((here.kind, here.name), here) for here in _present_plugins(spec))
+    return tuple(recorded.get((plugin.kind, plugin.name), plugin) for plugin in _present_plugins(spec))
 
 
 def _present_plugins(spec: RunSpec) -> list[Plugin]:
     """Where the parts that are not of the package are now."""
-    found = [] if is_built_in(type(spec.method)) else [origin_of(type(spec.method), "method")]
+    plugins = [] if is_built_in(type(spec.method)) else [origin_of(type(spec.method), "method")]
     for kind, built_in in PLUGGABLE.items():
         named = getattr(spec, kind)
         pair = resolved(kind, named) if isinstance(named, str) and named not in built_in else None
-        found += [] if pair is None else [pair[1]]
-    return found
+        plugins += [] if pair is None else [pair[1]]
+    return plugins
 
 
 def _whole_number(name: str, value: object, least: int) -> int:

@@ -25,7 +25,17 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from unweave.errors import UnweaveError
-from unweave.files import explained, write_bytes, write_json, write_text
+from unweave.files import explained, remove_parts, write_bytes, write_json, write_text
+from unweave.layout import (
+    CARD_FILE,
+    ENDING_FILE,
+    ERROR_FILE,
+    LOG_FILE,
+    RESULT_FILE,
+    SPEC_FILE,
+    TRAIN_LOCK_FILE,
+    WEIGHTS_FILE,
+)
 from unweave.locks import claim
 from unweave.runs.card import model_card
 from unweave.runs.spec import RunSpec
@@ -33,9 +43,9 @@ from unweave.runs.spec import RunSpec
 CHECKPOINT = re.compile(r"checkpoint-(0|[1-9]\d*)\.safetensors")
 # What a record must have to be one.
 NEEDED = {
-    "spec.json": ("spec", "image_shape"),
-    "result.json": ("outcome", "steps", "terms"),
-    "ending.json": ("result", "together"),
+    SPEC_FILE: ("spec", "image_shape"),
+    RESULT_FILE: ("outcome", "steps", "terms"),
+    ENDING_FILE: ("result", "together"),
 }
 # What tells one data set from another of the same name.
 DATA = ("image_shape", "data_source", "data_drawn")
@@ -61,57 +71,61 @@ class RunFolder:
     def spec(self) -> RunSpec:
         """What the run is."""
         try:
-            return RunSpec.from_dict(self._record("spec.json")["spec"])
+            return RunSpec.from_dict(self._record(SPEC_FILE)["spec"])
         except UnweaveError as error:
             raise UnweaveError(f"cannot use the run in {self.path}: {error}") from error
 
     @property
     def origin(self) -> dict[str, Any]:
         """Versions, data source and device."""
-        return {name: value for name, value in self._record("spec.json").items() if name != "spec"}
+        return {name: value for name, value in self._record(SPEC_FILE).items() if name != "spec"}
 
     @property
     def result(self) -> dict[str, Any] | None:
         """How the run ended; None while it has not, or where its weights are lost."""
-        whole = all((self.path / name).exists() for name in ("result.json", "weights.safetensors"))
-        return self._record("result.json") if whole else None
+        whole = all((self.path / name).exists() for name in (RESULT_FILE, WEIGHTS_FILE))
+        return self._record(RESULT_FILE) if whole else None
 
     @property
     def ended(self) -> bool:
         """Whether the run has ended, also where its weights are lost."""
-        return (self.path / "result.json").exists()
+        return (self.path / RESULT_FILE).exists()
 
     def create(self, spec: RunSpec, origin: Mapping[str, Any]) -> bool:
         """Make the folder, or check that it belongs to the same run; return whether it is new."""
         with explained(self.path):
-            if (self.path / "spec.json").exists():
+            if (self.path / SPEC_FILE).exists():
                 self._compare(spec, origin)
                 return False
             if self.path.exists() and (not self.path.is_dir() or self._has_foreign_files()):
                 raise UnweaveError(
                     f"{self.path} has files that are not of a run. Choose another folder, or empty this one."
                 )
-            write_json(self.path / "spec.json", {"spec": spec.to_dict(), **origin})
+            write_json(self.path / SPEC_FILE, {"spec": spec.to_dict(), **origin})
             return True
 
     def _has_foreign_files(self) -> bool:
         """Whether there is anything but what a kill, or a failed training, leaves without a spec."""
-        known = re.compile(r"\..*\.part|error\.json")
-        return any(not known.fullmatch(path.name) for path in self.path.iterdir())
+        unfinished = re.compile(r"\..*\.part")
+        names = [path.name for path in self.path.iterdir()]
+        return any(name != ERROR_FILE and not unfinished.fullmatch(name) for name in names)
 
     def discard_unused(self) -> None:
         """Remove the folder of a run that never made a step: nothing in it is worth resuming."""
         if self.checkpoints() or self.log() or self.ended:
             return
         self.drop_checkpoints()
-        for name in ("spec.json", "log.jsonl", "train.lock"):
+        for name in (SPEC_FILE, LOG_FILE, TRAIN_LOCK_FILE):
             (self.path / name).unlink(missing_ok=True)
         with suppress(OSError):  # something else is in it: it stays
             self.path.rmdir()
 
     def claimed(self) -> AbstractContextManager[None]:
         """Keep other processes from training the run; an error names the process that trains it already."""
-        return claim(self.path / "train.lock", str(self.path))
+        return claim(self.path / TRAIN_LOCK_FILE, str(self.path))
+
+    def _checkpoint_path(self, step: int) -> Path:
+        return self.path / f"checkpoint-{step}.safetensors"
 
     def checkpoints(self) -> list[int]:
         """The steps of which there is a checkpoint."""
@@ -128,11 +142,11 @@ class RunFolder:
     ) -> None:
         """Add a checkpoint; older ones stay until `drop_checkpoints`."""
         record = {"population": " ".join(origin.population), "previous": str(origin.previous)}
-        write_tensors(self.path / f"checkpoint-{step}.safetensors", state, record)
+        write_tensors(self._checkpoint_path(step), state, record)
 
     def checkpoint_origin(self, step: int) -> CheckpointOrigin:
         """How a checkpoint came about, from the head of its file."""
-        path = self.path / f"checkpoint-{step}.safetensors"
+        path = self._checkpoint_path(step)
         with _readable(path), safe_open(path, "pt") as file:
             record = file.metadata() or {}
         return CheckpointOrigin(
@@ -141,21 +155,20 @@ class RunFolder:
 
     def load_checkpoint(self, step: int) -> dict[str, Tensor]:
         """What `save_checkpoint` wrote."""
-        return read_tensors(self.path / f"checkpoint-{step}.safetensors")
+        return read_tensors(self._checkpoint_path(step))
 
     def drop_checkpoints(self, keep: int | None = None) -> None:
         """Remove all checkpoints but one, and what a killed process has left of its writing."""
-        for left_over in self.path.glob(".*.part"):
-            left_over.unlink(missing_ok=True)
+        remove_parts(self.path)
         for step in self.checkpoints():
             if step != keep:
-                (self.path / f"checkpoint-{step}.safetensors").unlink(missing_ok=True)
+                self._checkpoint_path(step).unlink(missing_ok=True)
 
     def log(self) -> list[dict[str, Any]]:
         """The lines of the log up to one that was cut by a kill."""
         lines = []
-        if (self.path / "log.jsonl").exists():
-            for text in (self.path / "log.jsonl").read_text(errors="replace").splitlines():
+        if (self.path / LOG_FILE).exists():
+            for text in (self.path / LOG_FILE).read_text(errors="replace").splitlines():
                 try:
                     line = json.loads(text)
                 except json.JSONDecodeError:
@@ -167,13 +180,13 @@ class RunFolder:
 
     def append_log(self, lines: Sequence[Mapping[str, Any]]) -> None:
         """Add lines to the log."""
-        with explained(self.path / "log.jsonl"), (self.path / "log.jsonl").open("a") as file:
+        with explained(self.path / LOG_FILE), (self.path / LOG_FILE).open("a") as file:
             file.write("".join(json.dumps(line) + "\n" for line in lines))
 
     def cut_log(self, step: int) -> None:
         """Forget what was logged after that step: it will be done again."""
-        kept = [line for line in self.log() if line["step"] <= step]
-        write_text(self.path / "log.jsonl", "".join(json.dumps(line) + "\n" for line in kept))
+        lines = [line for line in self.log() if line["step"] <= step]
+        write_text(self.path / LOG_FILE, "".join(json.dumps(line) + "\n" for line in lines))
 
     def finish(self, weights: Mapping[str, Tensor], result: Mapping[str, Any]) -> None:
         """Write how the run ended."""
@@ -183,43 +196,43 @@ class RunFolder:
     def prepare(
         self, weights: Mapping[str, Tensor], result: Mapping[str, Any], together: Sequence[str]
     ) -> None:
-        """Write all about the end but the end itself, which comes when all runs that end together have this.
+        """Write everything about the end except the result, which follows when all runs are prepared.
 
-        Runs of a population end together or not at all. Else, after a kill, the rest of them would train
-        their last steps again in smaller company, and their numbers would differ in the last digits.
+        Runs of a population end together or not at all. Otherwise, after a kill, the remaining runs would
+        repeat their last steps in a smaller population, and their numbers would differ in the last digits.
         """
-        write_tensors(self.path / "weights.safetensors", weights)
-        write_text(self.path / "card.md", model_card(self.spec, self.origin, result))
-        write_json(self.path / "ending.json", {"result": result, "together": list(together)})
+        write_tensors(self.path / WEIGHTS_FILE, weights)
+        write_text(self.path / CARD_FILE, model_card(self.spec, self.origin, result))
+        write_json(self.path / ENDING_FILE, {"result": result, "together": list(together)})
 
     @property
     def ending(self) -> list[str] | None:
         """The ids of the runs that end together with this one, if it is prepared to end."""
-        path = self.path / "ending.json"
-        return list(self._record("ending.json")["together"]) if path.exists() else None
+        path = self.path / ENDING_FILE
+        return list(self._record(ENDING_FILE)["together"]) if path.exists() else None
 
     def complete(self) -> None:
         """End the run that was prepared. The result comes last: where it is, everything else is."""
-        write_json(self.path / "result.json", self._record("ending.json")["result"])
+        write_json(self.path / RESULT_FILE, self._record(ENDING_FILE)["result"])
         self.drop_checkpoints()
-        (self.path / "ending.json").unlink(missing_ok=True)
+        (self.path / ENDING_FILE).unlink(missing_ok=True)
 
     def unprepare(self) -> None:
         """Take back what `prepare` wrote: the run goes on from its last checkpoint."""
-        for name in ("ending.json", "weights.safetensors", "card.md"):
+        for name in (ENDING_FILE, WEIGHTS_FILE, CARD_FILE):
             (self.path / name).unlink(missing_ok=True)
 
     def weights(self) -> dict[str, Tensor]:
         """The trained weights."""
-        if not (self.path / "weights.safetensors").exists():
+        if not (self.path / WEIGHTS_FILE).exists():
             raise UnweaveError(
                 f"{self.path} has no trained weights: its training has not finished. Start the same training "
                 "again to resume it."
             )
-        return read_tensors(self.path / "weights.safetensors")
+        return read_tensors(self.path / WEIGHTS_FILE)
 
     def _compare(self, spec: RunSpec, origin: Mapping[str, Any]) -> None:
-        """See that the folder is of that run, and of the same data: a name does not make them the same."""
+        """Check that the folder is of that run, and of the same data: equal names do not suffice."""
         if self.spec != spec:
             raise UnweaveError(
                 f"{self.path} is the folder of another run ({self.spec.method.name}, {self.spec.id}). "
@@ -251,7 +264,7 @@ class RunFolder:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], record: dict[str, str] | None = None) -> None:
-    """Write tensors in safetensors format, whole or not at all; `record` goes into the file's head."""
+    """Write tensors in safetensors format, atomically; `record` goes into the file's header."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     write_bytes(path, safetensors.torch.save(plain, record))
 

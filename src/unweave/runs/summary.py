@@ -7,6 +7,7 @@ from typing import Any
 
 from unweave.data.grid import Images
 from unweave.display.notebook import facts, heading, paragraph, picture, strip, table
+from unweave.layout import PICTURES_FOLDER, TRAVERSALS_FILE
 from unweave.methods import settings_of
 from unweave.runs.spec import RunSpec
 from unweave.runs.store import RunFolder
@@ -40,7 +41,7 @@ def _settings(spec: RunSpec) -> dict[str, Any]:
 
 
 def _picture(folder: RunFolder, samples: Images | None) -> str:
-    drawn = folder.path / "pictures" / "traversals.png"
+    drawn = folder.path / PICTURES_FOLDER / TRAVERSALS_FILE
     if drawn.is_file() and drawn.stat().st_size <= LARGEST_PICTURE:
         return picture(drawn.read_bytes(), "traversals")
     if samples is None or not (shown := strip(samples, "samples")):

@@ -85,10 +85,10 @@ def _as_data(data: object) -> Data:
     )
 
 
-def _described(given: object) -> str:
+def _described(value: object) -> str:
     """What was given, in few words."""
-    shape = getattr(given, "shape", None)
-    return repr(given)[:60] if shape is None else f"an array of shape {tuple(shape)}"
+    shape = getattr(value, "shape", None)
+    return repr(value)[:60] if shape is None else f"an array of shape {tuple(shape)}"
 
 
 @contextmanager
@@ -100,9 +100,9 @@ def _shown_progress(spec: RunSpec, folder: RunFolder, tell: Tell | None) -> Iter
     start = folder.newest_checkpoint
     with training_display(TrainingProgress({spec.id: spec.steps}, {spec.id: start})) as show:
 
-        def show_and_tell(report: Report) -> None:
+        def show_and_forward(report: Report) -> None:
             show(report)
             if tell is not None:
                 tell(report)
 
-        yield show_and_tell
+        yield show_and_forward

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from unweave.data import Collection
 from unweave.data.grid import Images
 from unweave.display.pictures import to_bytes
 from unweave.errors import UnweaveError
@@ -52,20 +51,18 @@ class Model(Protocol):
 def example_images(model: Model) -> Images:
     """Images of the data set of a run: the same ones whenever it is asked."""
     data, stream = model.data, Stream.of(model.spec.seed).child("pictures")
-    if isinstance(data, Collection):
-        return data.images_at(data.sample_index(SEEN, stream))
-    return data.observe(data.sample_factors(SEEN, stream), stream)
+    return data.sample_images(SEEN, stream)
 
 
 def reconstructions(model: Model, images: Images, columns: int = SHOWN, rows: int = ROWS) -> list[Row]:
     """Rows of images, and below each row its reconstructions."""
     _at_least("columns", columns, 1)
     _at_least("rows", rows, 1)
-    found: list[Row] = []
+    lines: list[Row] = []
     for start in range(0, min(rows * columns, len(images)), columns):
         some = images[start : start + columns]
-        found += [("images", some), ("reconstructions", to_bytes(model.reconstruct(some)))]
-    return found
+        lines += [("images", some), ("reconstructions", to_bytes(model.reconstruct(some)))]
+    return lines
 
 
 def traversals(
@@ -113,11 +110,11 @@ def swaps(model: Model, images: Images, rows: int = CONTENTS, columns: int = SHO
         )
     chosen = images[: rows + columns - 1]
     codes, styles = model.encode(chosen), chosen[rows:]
-    found: list[Row] = [("style of these", np.concatenate([np.full_like(images[:1], 255), styles]))]
+    lines: list[Row] = [("style of these", np.concatenate([np.full_like(images[:1], 255), styles]))]
     for image, code in zip(chosen[:rows], codes[:rows], strict=True):
         made = to_bytes(model.decode(swapped(code[None], codes[rows:], content)))
-        found.append(("content of the first", np.concatenate([image[None], made])))
-    return found
+        lines.append(("content of the first", np.concatenate([image[None], made])))
+    return lines
 
 
 def spans(model: Model, codes: NDArray[Any]) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 The score of a run depends on the others only through its agreement with each of them. So agreements are kept,
 in agreements.parquet: comparing can be stopped at any time, another pool of the same runs needs few new ones,
-and a further run adds its own only. A run is known there by its codes: if they change, it is compared anew.
+and a further run adds its own only. A run is known there by its codes: if they change, it is compared again.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from unweave.errors import UnweaveError
-from unweave.evaluation.sources import Tell
 from unweave.locks import hold
 from unweave.metrics import model_centrality, udr
+from unweave.progress import Progress
 from unweave.results import read_frame
 from unweave.selection.codes import Codes
 from unweave.study.table import write_table
@@ -43,13 +43,13 @@ def agreements(
     pools: Sequence[Sequence[int]],
     names: Sequence[str],
     path: Path,
-    tell: Tell | None = None,
+    tell: Progress | None = None,
 ) -> dict[str, Floats]:
     """For each name an (r, r) table: the agreement of run j (column) with run i, NaN where not asked for.
 
     `pools` are places of runs that are compared with each other; `path` is the file of what is known.
     """
-    tables = _kept(path, list(runs))
+    tables = _stored_agreements(path, list(runs))
     codes = list(runs.values())
     wanted = [(i, j) for pool in pools for i, j in combinations(pool, 2)]
     missing = [(i, j) for i, j in wanted if any(np.isnan(tables[name][i, j]) for name in names)]
@@ -70,19 +70,19 @@ def agreements(
     return {name: tables[name] for name in names}
 
 
-def _kept(path: Path, runs: Sequence[str]) -> dict[str, Floats]:
+def _stored_agreements(path: Path, runs: Sequence[str]) -> dict[str, Floats]:
     tables = {name: np.full((len(runs), len(runs)), np.nan) for name in AGREEMENTS}
     if path.exists():
         frame, place = _read(path), pd.Index(runs)
         i, j = (place.get_indexer(pd.Index(frame[name])) for name in ("other", "run"))
-        here = (i >= 0) & (j >= 0)
+        known = (i >= 0) & (j >= 0)
         for name, table in tables.items():
-            table[i[here], j[here]] = frame[name].to_numpy(float)[here]
+            table[i[known], j[known]] = frame[name].to_numpy(float)[known]
     return tables
 
 
 def _keep(path: Path, runs: Sequence[str], tables: Mapping[str, Floats]) -> None:
-    """Write what is known, beside what others have found meanwhile."""
+    """Write the known agreements, merged with those that other processes have written since."""
     i, j = np.nonzero(~np.isnan(np.stack(list(tables.values()))).all(axis=0))
     names = np.asarray(runs, object)
     columns: dict[str, Any] = {"other": names[i], "run": names[j]}
@@ -96,5 +96,5 @@ def _keep(path: Path, runs: Sequence[str], tables: Mapping[str, Floats]) -> None
 def _read(path: Path) -> pd.DataFrame:
     frame = read_frame(path)
     if list(frame.columns) != ["other", "run", *AGREEMENTS]:
-        raise UnweaveError(f"{path} is no table of agreements. Delete it: it is made anew.")
+        raise UnweaveError(f"{path} is not a table of agreements. Delete it, and it is computed again.")
     return frame

@@ -14,14 +14,11 @@ import pandas as pd
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.evaluation.score_store import kept_scores
 from unweave.evaluation.scores import Scores
-from unweave.methods import settings_of
-from unweave.results import COLUMNS, TEXT_COLUMNS, setting_text
+from unweave.layout import RESULT_FILE, SPEC_FILE, STUDY_FILE, WEIGHTS_FILE
 from unweave.runs.spec import RunSpec
 from unweave.runs.store import RunFolder
 from unweave.study.folder import StudyFolder
-
-# One score of a run: representation, name, protocol and value.
-Row = tuple[str, str, str, float]
+from unweave.study.table import Row, results_table, score_rows
 
 
 @dataclass(frozen=True)
@@ -56,37 +53,30 @@ class Candidates:
 
     def scores(self) -> pd.DataFrame:
         """The scores that are kept in the runs' folders, as a table of results; it may be empty."""
-        kept = {run.id: kept_scores(run.folder) for run in self.runs}
-        effort = self.effort or _most_common_effort(kept.values())
-        rows: dict[str, list[Row]] = {}
-        for run, records in kept.items():
-            found = [s for r in records if (r.asked, r.seed) == effort for s in r.scores]
-            unique = {(s.representation, s.name): s for s in found}
-            rows[run] = [(s.representation, s.name, s.protocol, s.value) for s in unique.values()]
-        return self.table(rows)
+        stored = {run.id: kept_scores(run.folder) for run in self.runs}
+        effort = self.effort or _most_common_effort(stored.values())
+        return self.table({run: score_rows(records, effort) for run, records in stored.items()})
 
     def table(self, rows: Mapping[str, Sequence[Row]]) -> pd.DataFrame:
         """Scores of runs, by the ids of the runs, as a table of results."""
-        cells = [(*_described(run), *row) for run in self.runs for row in rows.get(run.id, ())]
-        frame = pd.DataFrame(cells, columns=list(COLUMNS))
-        return frame.astype(dict.fromkeys(TEXT_COLUMNS, "category"))
+        return results_table({run.id: run.spec for run in self.runs}, rows)
 
 
 def candidates_in(path: str | Path, data: str | None = None) -> Candidates:
     """The finished runs of a study or of a folder of runs; those on `data`, where there are several sets."""
     path = Path(path).expanduser()
-    if (path / "study.json").exists():
+    if (path / STUDY_FILE).exists():
         study = StudyFolder(path)
         runs, left_out = _finished([study.run_folder(run) for run in study.runs], tuple(study.runs.values()))
         return _of_one_data_set(Candidates(path, runs, (study.spec.points, study.spec.seed), left_out), data)
     if not path.is_dir():
         raise UnweaveError(f"there is no folder {path}. Name the folder of a study, or a folder of runs.")
-    found = [RunFolder(spec.parent) for spec in sorted(path.glob("*/spec.json"))]
-    if not found:
+    folders = [RunFolder(spec.parent) for spec in sorted(path.glob(f"*/{SPEC_FILE}"))]
+    if not folders:
         raise UnweaveError(
-            f"{path} is not the folder of a study, for it has no study.json, and there is no run in it."
+            f"{path} is not the folder of a study (it has no {STUDY_FILE}), and there is no run in it."
         )
-    runs, left_out = _finished(found)
+    runs, left_out = _finished(folders)
     return _of_one_data_set(Candidates(path, runs, None, left_out), data)
 
 
@@ -94,50 +84,50 @@ def _finished(
     folders: Sequence[RunFolder], specs: Sequence[RunSpec] = ()
 ) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
     """Those that can be used, each once, and why the others cannot; specs are read unless they are given."""
-    found: dict[str, Candidate] = {}
+    finished: dict[str, Candidate] = {}
     lacks: Counter[str] = Counter()
     broken: list[str] = []
     for i, folder in enumerate(folders):
         try:
-            trouble = _trouble(folder)
+            reason = _reason_left_out(folder)
             run = Candidate(folder, specs[i] if specs else folder.spec)
         except UnweaveError as error:
             broken.append(f"Left out {folder.path}: {error}")
             continue
-        if trouble:
-            lacks[trouble] += 1
+        if reason:
+            lacks[reason] += 1
         else:
-            found.setdefault(run.id, run)
+            finished.setdefault(run.id, run)
     notes = [f"Left out, {why}: {count:,} of {len(folders):,} runs." for why, count in lacks.items()]
-    return tuple(found.values()), (*notes, *broken)
+    return tuple(finished.values()), (*notes, *broken)
 
 
-def _trouble(folder: RunFolder) -> str:
-    if not (folder.path / "result.json").exists():
+def _reason_left_out(folder: RunFolder) -> str:
+    if not (folder.path / RESULT_FILE).exists():
         return "not finished"
     result = folder.result
     if result is None:
-        return "without trained weights (weights.safetensors)"
+        return f"without trained weights ({WEIGHTS_FILE})"
     return "" if result["outcome"] == "finished" else str(result["outcome"])
 
 
-def _of_one_data_set(found: Candidates, data: str | None) -> Candidates:
-    if not found.runs:
+def _of_one_data_set(candidates: Candidates, data: str | None) -> Candidates:
+    if not candidates.runs:
         raise UnweaveError(
-            f"no run in {found.path} can be chosen: {' '.join(found.notes)} Train them first, with unweave "
-            f"study run {found.path} if it is a study."
+            f"no run in {candidates.path} can be chosen: {' '.join(candidates.notes)} Train them first, with "
+            f"unweave study run {candidates.path} if it is a study."
         )
-    names = list(dict.fromkeys(run.spec.data for run in found.runs))
+    names = list(dict.fromkeys(run.spec.data for run in candidates.runs))
     if data is not None and data not in names:
-        raise UnweaveError(f'{found.path} has no finished run on "{data}". {did_you_mean(data, names)}')
+        raise UnweaveError(f'{candidates.path} has no finished run on "{data}". {did_you_mean(data, names)}')
     if data is None and len(names) > 1:
         raise UnweaveError(
-            f"runs are compared by their codes of the same images, and those in {found.path} were trained on "
-            f"{len(names)} data sets, {', '.join(names)}. Choose one: --data {names[0]}."
+            f"runs are compared by their codes of the same images, and those in {candidates.path} were "
+            f"trained on {len(names)} data sets, {', '.join(names)}. Choose one: --data {names[0]}."
         )
-    runs = tuple(run for run in found.runs if run.spec.data == (data or names[0]))
-    kept, notes = _of_one_origin(runs)
-    return dataclasses.replace(found, runs=kept, notes=(*found.notes, *notes))
+    runs = tuple(run for run in candidates.runs if run.spec.data == (data or names[0]))
+    usable, notes = _of_one_origin(runs)
+    return dataclasses.replace(candidates, runs=usable, notes=(*candidates.notes, *notes))
 
 
 def _of_one_origin(runs: Sequence[Candidate]) -> tuple[tuple[Candidate, ...], list[str]]:
@@ -167,14 +157,6 @@ def _data_origin(run: Candidate) -> tuple[str, ...]:
     return tuple(str(origin.get(name)) for name in ("data_source", "data_drawn", "image_shape"))
 
 
-def _most_common_effort(kept: Iterable[Sequence[Scores]]) -> tuple[tuple[int, int], int | None] | None:
-    efforts = Counter((record.asked, record.seed) for records in kept for record in records)
+def _most_common_effort(stored: Iterable[Sequence[Scores]]) -> tuple[tuple[int, int], int | None] | None:
+    efforts = Counter((record.asked, record.seed) for records in stored for record in records)
     return max(efforts, key=efforts.__getitem__, default=None)
-
-
-def _described(run: Candidate) -> tuple[str, str, str, str, str, float, int]:
-    """The columns of a table of results that say which run it is."""
-    spec, settings = run.spec, settings_of(run.spec.method)
-    strength = settings.get(spec.method.strength or "")
-    number = float("nan") if strength is None else float(strength)
-    return "own", run.id, spec.data, spec.method.name, setting_text(settings), number, spec.seed

@@ -15,10 +15,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unweave.data import Collection
 from unweave.errors import UnweaveError
 from unweave.evaluation.encoders import Posterior, encoder_of
-from unweave.evaluation.sources import Tell
+from unweave.progress import Progress
 from unweave.runs.run import Run
 from unweave.runs.store import read_tensors, write_tensors
 from unweave.selection.candidates import Candidate, Candidates
@@ -48,7 +47,7 @@ def codes_of(
     images: int = IMAGES,
     device: str = "auto",
     data_root: Path | None = None,
-    tell: Tell | None = None,
+    tell: Progress | None = None,
     place: str | Path | None = None,
 ) -> tuple[Candidates, list[Codes]]:
     """The runs that can be encoded, and the codes of each.
@@ -61,10 +60,10 @@ def codes_of(
     if images < LEAST_IMAGES:
         raise UnweaveError(f"runs are compared on {LEAST_IMAGES} images or more; got {images}.")
     drawn: NDArray[np.uint8] | None = None
-    found: list[tuple[Candidate, Codes]] = []
+    usable: list[tuple[Candidate, Codes]] = []
     notes: list[str] = []
     for i, candidate in enumerate(candidates.runs):
-        codes = _kept(candidate, images)
+        codes = _stored_codes(candidate, images)
         if codes is None:
             try:
                 run = Run(candidate.folder, device, place, data_root)
@@ -80,26 +79,21 @@ def codes_of(
                 continue
             tensors = {"mean": torch.from_numpy(codes.mean), "kl": torch.from_numpy(codes.kl)}
             write_tensors(_path(candidate, images), tensors)
-        found.append((candidate, codes))
+        usable.append((candidate, codes))
         if tell:
             tell(i + 1, len(candidates.runs), "encoding")
-    if not found:
+    if not usable:
         raise UnweaveError(f"no run in {candidates.path} can be encoded. {' '.join(notes)}")
-    runs = tuple(candidate for candidate, _ in found)
-    usable = replace(candidates, runs=runs, notes=(*candidates.notes, *notes))
-    return usable, [codes for _, codes in found]
+    runs = tuple(candidate for candidate, _ in usable)
+    left = replace(candidates, runs=runs, notes=(*candidates.notes, *notes))
+    return left, [codes for _, codes in usable]
 
 
 def drawn_images(data: Data, images: int) -> NDArray[np.uint8]:
     """The images that all runs on some data encode, (n, c, h, w), drawn as in training."""
-    stream, parts = Stream.of(0).child("selection"), []
-    for start in range(0, images, CHUNK):
-        n, part = min(CHUNK, images - start), stream.skip(start)
-        if isinstance(data, Collection):
-            parts.append(data.images_at(data.sample_index(n, part)))
-        else:
-            parts.append(data.observe(data.sample_factors(n, part), part))
-    return np.concatenate(parts)
+    stream = Stream.of(0).child("selection")
+    starts = range(0, images, CHUNK)
+    return np.concatenate([data.sample_images(min(CHUNK, images - i), stream.skip(i)) for i in starts])
 
 
 def encoded(run: Run, images: NDArray[np.uint8]) -> Codes:
@@ -125,12 +119,12 @@ def _path(candidate: Candidate, images: int) -> Path:
     return candidate.folder.path / f"codes-{images}.safetensors"
 
 
-def _kept(candidate: Candidate, images: int) -> Codes | None:
+def _stored_codes(candidate: Candidate, images: int) -> Codes | None:
     path = _path(candidate, images)
     if not path.exists():
         return None
     tensors = read_tensors(path)
     wanted = {"mean": (images, candidate.spec.latents), "kl": (candidate.spec.latents,)}
     if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != wanted:
-        raise UnweaveError(f"{path} has no codes of {images:,} images. Delete it to make them anew.")
+        raise UnweaveError(f"{path} has no codes of {images:,} images. Delete it to compute them again.")
     return Codes(tensors["mean"].numpy(), tensors["kl"].numpy())

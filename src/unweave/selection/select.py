@@ -19,14 +19,15 @@ import pandas as pd
 from unweave.data.opening import is_place
 from unweave.display.notebook import heading, paragraph, table
 from unweave.errors import UnweaveError, did_you_mean
-from unweave.evaluation.sources import Tell
+from unweave.layout import AGREEMENTS_FILE, SELECTION_FILE
 from unweave.metrics.selection import LASSO_ALPHA, LEAST_KL
 from unweave.places import as_path
+from unweave.progress import Progress
 from unweave.results import check_table, combine, read_table
 from unweave.selection.agreements import agreements
-from unweave.selection.candidates import Candidate, Candidates, Row, candidates_in
+from unweave.selection.candidates import Candidate, Candidates, candidates_in
 from unweave.selection.codes import IMAGES, Codes, codes_of
-from unweave.study.table import write_table
+from unweave.study.table import Row, write_table
 
 # What can be chosen by, and the scores that belong to it; the first one is ranked by.
 CHOOSERS: Mapping[str, tuple[str, ...]] = {
@@ -46,7 +47,6 @@ _ESTIMATORS = {
     "udr.spearman": "udr[spearman",
     "model_centrality": "model_centrality[factor_vae,bins20",
 }
-AGREEMENTS_FILE, TABLE_FILE = "agreements.parquet", "selection.parquet"
 
 
 @dataclass(frozen=True)
@@ -61,15 +61,15 @@ class Selection:
         """The runs that have a score, the best one first."""
         rows = self.table[self.table["score"] == score]
         values = dict(zip(rows["run"], rows["value"], strict=True))
-        found = [(run, float(values[run.id])) for run in self.candidates.runs if run.id in values]
-        return sorted(found, key=lambda pair: -pair[1])
+        scored = [(run, float(values[run.id])) for run in self.candidates.runs if run.id in values]
+        return sorted(scored, key=lambda pair: -pair[1])
 
     def save(self, path: str | Path | None = None) -> Path:
         """Write the table, by default to selection.parquet in the study's folder, where reports find it.
 
         Scores of other data sets and by other choosers that the file has stay in it.
         """
-        target = self.candidates.path / TABLE_FILE if path is None else Path(path).expanduser()
+        target = self.candidates.path / SELECTION_FILE if path is None else Path(path).expanduser()
         results = check_table(self.table)
         if target.exists():
             try:
@@ -109,7 +109,7 @@ def select(
     data: str | None = None,
     device: str = "auto",
     data_root: str | Path | None = None,
-    tell: Tell | None = None,
+    tell: Progress | None = None,
 ) -> Selection:
     """Score the finished runs of a study, or of a folder of runs, by their agreement with each other.
 
@@ -118,7 +118,7 @@ def select(
     their seed only, as in [1], or all of the "study". `udr.lasso` and `udr.spearman` are medians of its
     agreements, `model_centrality` is their mean; see `unweave.metrics.udr` and `model_centrality`.
 
-    `data` is the name of a data set, where there are several, or the path of one's own, where it has moved.
+    `data` is the name of a data set, where there are several, or the new path of your own data.
     Codes of the images are kept in the runs' folders, agreements in the study's; a stopped call goes on.
     """
     name, place = (None, data) if is_place(data) else (data, None)
@@ -126,21 +126,21 @@ def select(
     root = None if data_root is None else Path(data_root).expanduser()
     if within not in POOLS:
         raise UnweaveError(f'runs are compared within setting or study; got "{within}".')
-    found = candidates_in(as_path(path, "the folder of a study or of runs"), name)
-    pools_of(found, within)  # too few runs are an error before anything takes time
-    found, codes = codes_of(found, images, device, root, tell, place)
-    pools = pools_of(found, within)
-    runs = {each.digest(run.id): each for run, each in zip(found.runs, codes, strict=True)}
-    tables = agreements(runs, pools, names, found.path / AGREEMENTS_FILE, tell)
+    candidates = candidates_in(as_path(path, "the folder of a study or of runs"), name)
+    pools_of(candidates, within)  # too few runs are an error before anything takes time
+    candidates, codes = codes_of(candidates, images, device, root, tell, place)
+    pools = pools_of(candidates, within)
+    runs = {part.digest(run.id): part for run, part in zip(candidates.runs, codes, strict=True)}
+    tables = agreements(runs, pools, names, candidates.path / AGREEMENTS_FILE, tell)
     rows: dict[str, list[Row]] = {}
     for pool in pools:
         for name in names:
             values = _AVERAGE[name](tables[name][np.ix_(pool, pool)], axis=0)
-            for run, value in zip((found.runs[i] for i in pool), values, strict=True):
+            for run, value in zip((candidates.runs[i] for i in pool), values, strict=True):
                 row = ("", name, protocol(name, images, within), float(value))
                 rows.setdefault(run.id, []).append(row)
-    notes = (*found.notes, *_notes(found, pools, codes))
-    return Selection(found, found.table(rows), notes)
+    notes = (*candidates.notes, *_notes(candidates, pools, codes))
+    return Selection(candidates, candidates.table(rows), notes)
 
 
 def protocol(score: str, images: int, within: str) -> str:
@@ -152,22 +152,23 @@ def protocol(score: str, images: int, within: str) -> str:
     return f"{_ESTIMATORS[score]},kl{LEAST_KL:g},images{images},{within}]"
 
 
-def pools_of(found: Candidates, within: str) -> list[list[int]]:
+def pools_of(candidates: Candidates, within: str) -> list[list[int]]:
     """Places of runs that are compared with each other; a run that has no other is in none."""
     pools: dict[Any, list[int]] = {}
-    for place, run in enumerate(found.runs):
+    for place, run in enumerate(candidates.runs):
         pools.setdefault(run.setting if within == "setting" else None, []).append(place)
     compared = [pool for pool in pools.values() if len(pool) > 1]
     if compared:
         return compared
     if within == "study" or len(pools) == 1:
         raise UnweaveError(
-            f"runs are compared with each other, and {found.path} has one finished run only on "
-            f"{found.runs[0].spec.data}. Train more seeds."
+            f"runs are compared with each other, and {candidates.path} has one finished run only on "
+            f"{candidates.runs[0].spec.data}. Train more seeds."
         )
     raise UnweaveError(
         f"runs are compared with others of the same setting, and each of the {len(pools):,} settings in "
-        f"{found.path} has one finished seed only. Train more seeds, or compare all runs with --within study."
+        f"{candidates.path} has one finished seed only. Train more seeds, or compare all runs with "
+        "--within study."
     )
 
 
@@ -188,12 +189,12 @@ def _scores_of(chooser: str) -> tuple[str, ...]:
     return CHOOSERS[chooser]
 
 
-def _notes(found: Candidates, pools: Sequence[Sequence[int]], codes: Sequence[Codes]) -> list[str]:
+def _notes(candidates: Candidates, pools: Sequence[Sequence[int]], codes: Sequence[Codes]) -> list[str]:
     notes = []
-    alone = len(found.runs) - sum(map(len, pools))
+    alone = len(candidates.runs) - sum(map(len, pools))
     if alone:
         notes.append(
-            f"Without a score, the only seed of their setting: {alone:,} of {len(found.runs):,} runs."
+            f"Without a score, the only seed of their setting: {alone:,} of {len(candidates.runs):,} runs."
         )
     fewest = min(map(len, pools))
     if fewest < ENOUGH:
@@ -202,7 +203,7 @@ def _notes(found: Candidates, pools: Sequence[Sequence[int]], codes: Sequence[Co
             f"Some runs are compared with {fewest - 1} other{'s' if fewest > 2 else ''} only, where "
             f"{ENOUGH - 1} or more are advised{same}."
         )
-    collapsed = sum(not (each.kl > LEAST_KL).any() for each in codes)
+    collapsed = sum(not (run_codes.kl > LEAST_KL).any() for run_codes in codes)
     if collapsed:
         notes.append(
             f"Of score 0, without a code of KL > {LEAST_KL:g}: {collapsed:,} of {len(codes):,} runs."

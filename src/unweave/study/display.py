@@ -4,42 +4,42 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 
 from unweave.display.progress import LINE_EVERY, Frame, clock, has_live_display, live, short
 from unweave.study.evaluation_time import EvaluationTime
 from unweave.study.measure import Kind, Timed
-from unweave.study.progress import Status
+from unweave.study.progress import Status, StatusCallback
 
 KIND_FIELDS = [field.name for field in fields(Kind)]
 
 
 @contextmanager
-def study_display() -> Iterator[Callable[[Status], None]]:
+def study_display() -> Iterator[StatusCallback]:
     """Show how far a study is on standard error: a bar on a terminal, a line now and then elsewhere."""
     progress = StudyProgress()
     if has_live_display():
         with live(lambda: progress.frame) as refresh:
 
-            def tell_bar(status: Status) -> None:
-                progress.tell(status)
+            def show_bar(status: Status) -> None:
+                progress.update(status)
                 refresh()
 
-            yield tell_bar
+            yield show_bar
         return
     due = 0.0
 
-    def tell_line(status: Status) -> None:
+    def show_line(status: Status) -> None:
         nonlocal due
-        progress.tell(status)
+        progress.update(status)
         if progress.elapsed >= due or status.finished:
             due = progress.elapsed + LINE_EVERY
             sys.stderr.write(f"{progress.line}\n")
             sys.stderr.flush()
 
-    yield tell_line
+    yield show_line
 
 
 class StudyProgress:
@@ -50,7 +50,7 @@ class StudyProgress:
         self.status: Status | None = None
         self.steps_before = 0.0
 
-    def tell(self, status: Status) -> None:
+    def update(self, status: Status) -> None:
         """Note how far the study is now."""
         if self.status is None:
             self.steps_before = status.steps_done

@@ -43,8 +43,8 @@ def evaluation_time(
 ) -> EvaluationTime:
     """What measuring these runs takes, from one evaluation of made-up codes and some seconds of encoding.
 
-    As in a study, a GPU encodes. It makes no images: those of a grid it encodes for many runs at once, and
-    those that are drawn anew at each look the cores make for each run.
+    As in a study, a GPU encodes and the cores make the images: those of a grid once for many runs, those of
+    stochastic data for each run.
     """
     metrics, asked = metrics_time(spec, data[runs[0].data], runs[0].latents)
     kinds, core, gpu = len(spec.representations), 0.0, 0.0
@@ -87,7 +87,7 @@ def metrics_time(spec: StudySpec, truth: GroundTruth, latents: int) -> tuple[flo
 
 def encoding_time(run: RunSpec, truth: GroundTruth, device: torch.device) -> float:
     """Seconds that a GPU, or a core, takes to encode an image."""
-    sizes = HostBatches(truth, device).label_sizes(run.method.supply)
+    sizes = HostBatches(truth, device).label_sizes(run.method.sampling)
     plan = Blueprint([Stream.of(0)], truth.shape, run.latents, run.architecture, sizes, run.likelihood)
     networks = {name: network.to(device) for name, network in run.method.networks(plan).items()}
     factors, threads, done = truth.sample_factors(CHUNK, 0), torch.get_num_threads(), 0

@@ -1,7 +1,7 @@
 """The folder of a study.
 
 study.json      what the study is
-plan.json       which runs train together; made once, because company may change the last digits of a number
+plan.json       which runs train together; made once: another population may change the last digits
 runs/           the folders of the runs, which are the truth about what is done
 ledger.sqlite   who does what now, attempts, errors, timings: can be rebuilt from the runs
 results.parquet the table of all scores, written by `collect`
@@ -21,6 +21,7 @@ from unweave.data.opening import Data, open_reference
 from unweave.data.own.reference import Reference
 from unweave.errors import MissingFileError, UnweaveError, did_you_mean
 from unweave.files import write_json
+from unweave.layout import RESULTS_FILE, STUDY_FILE
 from unweave.locks import hold
 from unweave.places import data_root
 from unweave.runs.run import folder_name
@@ -33,23 +34,23 @@ NEW_PLACE = "Name its new place where you named the old one, and run that comman
 
 @dataclass(frozen=True)
 class StudyFolder:
-    """The folder of one study; runs are in `runs/`, or beside study.json in a folder of sweeps."""
+    """The folder of one study; runs are in `runs/`, or next to study.json in a folder of sweeps."""
 
     path: Path
 
     @classmethod
-    def create(cls, path: str | Path, spec: StudySpec, beside: bool = False) -> StudyFolder:
+    def create(cls, path: str | Path, spec: StudySpec, runs_in: str = "runs") -> StudyFolder:
         """Make the folder of a study, or add what is new to the one that is there."""
         folder = cls(Path(path).expanduser())
         if folder.path.exists() and not folder.path.is_dir():
             raise UnweaveError(f"{folder.path} is a file. Name a folder for the study.")
         folder.path.mkdir(parents=True, exist_ok=True)
         with hold(folder.path / "study"):
-            wanted, runs = spec, "." if beside else "runs"
-            if (folder.path / "study.json").exists():
+            wanted, runs = spec, runs_in
+            if (folder.path / STUDY_FILE).exists():
                 wanted, runs = folder.spec.merged(spec), folder._record["runs_in"]
-            if not (folder.path / "study.json").exists() or wanted != folder.spec:
-                write_json(folder.path / "study.json", wanted.to_dict() | {"runs_in": runs})
+            if not (folder.path / STUDY_FILE).exists() or wanted != folder.spec:
+                write_json(folder.path / STUDY_FILE, wanted.to_dict() | {"runs_in": runs})
         return cls(folder.path)
 
     @cached_property
@@ -69,7 +70,7 @@ class StudyFolder:
     @property
     def table(self) -> Path:
         """Where the table of results is."""
-        return self.path / "results.parquet"
+        return self.path / RESULTS_FILE
 
     def run_path(self, run_id: str) -> Path:
         """The folder of a run."""
@@ -81,11 +82,11 @@ class StudyFolder:
 
     @cached_property
     def _record(self) -> Mapping[str, Any]:
-        path = self.path / "study.json"
+        path = self.path / STUDY_FILE
         try:
             record = json.loads(path.read_text())
         except FileNotFoundError:
-            raise UnweaveError(f"{self.path} is not the folder of a study: it has no study.json.") from None
+            raise UnweaveError(f"{self.path} is not the folder of a study: it has no {STUDY_FILE}.") from None
         except (OSError, ValueError) as error:
             raise UnweaveError(f"cannot read {path}: {error}.") from error
         if not isinstance(record, dict) or "runs_in" not in record:
@@ -94,7 +95,7 @@ class StudyFolder:
 
 
 def open_named(name: str, reference: Reference | None, root: Path | None) -> Data:
-    """Open a data set of a study: one's own where it lies, another one by its name."""
+    """Open a data set of a study: a user's data by its path, another one by its name."""
     if reference is None:
         return load(name, root)
     try:
@@ -104,7 +105,7 @@ def open_named(name: str, reference: Reference | None, root: Path | None) -> Dat
 
 
 def check_data(spec: StudySpec, root: Path | None) -> None:
-    """See that all data sets of a study are known, and that their files are here."""
+    """Check that all data sets of a study are known, and that their files are present."""
     for name in missing_data(spec, root):
         raise MissingFileError(
             f"{name} needs files that are not in {data_root(root)}. Get them with: unweave data fetch "
@@ -113,7 +114,7 @@ def check_data(spec: StudySpec, root: Path | None) -> None:
 
 
 def missing_data(spec: StudySpec, root: Path | None) -> list[str]:
-    """The data sets of the catalogue in a study whose files are not here; one's own must be here."""
+    """The data sets of the catalogue in a study whose files are missing; a user's data must be present."""
     entries = {entry.name: entry for entry in CATALOGUE}
     names = list(dict.fromkeys(run.data for run in spec.runs))
     own = [reference.name for reference in spec.references]

@@ -69,7 +69,7 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.host, self.pid, self.born = socket.gethostname(), os.getpid(), birth(os.getpid()) or ""
+        self.host, self.pid, self.born = socket.gethostname(), os.getpid(), process_start(os.getpid()) or ""
         with _explained(path):
             self.base = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
             self.base.execute("PRAGMA journal_mode=WAL")
@@ -77,7 +77,7 @@ class Ledger:
             version = self.base.execute("PRAGMA user_version").fetchone()[0]
             if version not in (0, VERSION):
                 raise UnweaveError(
-                    f"{path} is of another version of unweave. Delete it: it is made anew from the runs."
+                    f"{path} is of another version of unweave. Delete it: it is rebuilt from the runs."
                 )
             self.base.executescript(_SCHEMA)
             self.base.execute(f"PRAGMA user_version={VERSION}")
@@ -254,7 +254,7 @@ class Ledger:
             "SELECT id, unit, host, pid, born, until, deaths FROM tasks WHERE state = 'running'"
         )
         for task_id, unit, host, pid, born, until, before in rows.fetchall():
-            alive = birth(pid) == born if host == self.host else time.time() < until
+            alive = process_start(pid) == born if host == self.host else time.time() < until
             if alive:
                 continue
             deaths = before + 1
@@ -277,10 +277,10 @@ def _fail_waiting(base: sqlite3.Connection, unit: str) -> None:
     )
 
 
-def birth(pid: int) -> str | None:
+def process_start(pid: int) -> str | None:
     """When a process of this machine began, in ticks since the machine did; None if there is no such process.
 
-    A number of a process is given to another one some day; number and birth together are not.
+    Process ids are reused; the id together with the start time is unique.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -313,5 +313,5 @@ def _explained(path: Path | str) -> Iterator[None]:
         ) from error
     except sqlite3.DatabaseError as error:
         raise UnweaveError(
-            f"cannot use {path}: {error}. Delete it: it is made anew from the folders of the runs."
+            f"cannot use {path}: {error}. Delete it: it is rebuilt from the folders of the runs."
         ) from error

@@ -45,7 +45,7 @@ class Kind:
     @classmethod
     def of(cls, run: RunSpec, reference: Reference | None = None) -> Kind:
         """The kind of a run on a data set of the catalogue, or on the one of the reference."""
-        images = run.batch * run.method.supply.together
+        images = run.batch * run.method.sampling.together
         players = len(run.method.players)
         channels = entry_of(run.data).channels if reference is None else reference.channels
         return cls(channels, players, images, run.architecture, run.precision)
@@ -131,7 +131,7 @@ def measured_rate(
 
 def _rate(specs: Sequence[RunSpec], device: torch.device, data: Data, seconds: float) -> float:
     batches = batches_of(data, device)
-    population = Population(specs, data.shape, device, batches.label_sizes(specs[0].method.supply))
+    population = Population(specs, data.shape, device, batches.label_sizes(specs[0].method.sampling))
     update = Update(population, batches, len(data))
     never: list[int] = []
     update.run(WARM_UP, never)

@@ -1,8 +1,9 @@
 """Which runs train together, in which order, and what a study will take.
 
 A unit of work is a population: runs that share data, networks, batch and number of steps. Units are made once
-and written down: company may change the last digits of a number, so a study that is killed and resumed, or
-that grows, keeps its units. Units of the first seeds come first: partial results compare all settings.
+and written to a file: another population may change the last digits of a number, so a study that is killed
+and resumed, or that grows, keeps its units. Units of the first seeds come first, so that partial results
+compare all settings.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import torch
 
 from unweave.errors import UnweaveError
 from unweave.files import write_json
+from unweave.layout import PLAN_FILE, RESULT_FILE
 from unweave.locks import hold
 from unweave.methods import METHODS
 from unweave.runs.spec import RunSpec
@@ -77,7 +79,7 @@ def _players(run: RunSpec) -> int:
 
 def plan_of(study: StudyFolder, largest: int) -> list[Unit]:
     """The units of a study, as written down; runs that are in none yet get new ones."""
-    path = study.path / "plan.json"
+    path = study.path / PLAN_FILE
     with hold(study.path / "study"):
         known = read_plan(study)
         planned = {run for unit in known for run in unit.runs}
@@ -90,7 +92,7 @@ def plan_of(study: StudyFolder, largest: int) -> list[Unit]:
 
 def read_plan(study: StudyFolder) -> list[Unit]:
     """The units that are written down."""
-    path = study.path / "plan.json"
+    path = study.path / PLAN_FILE
     if not path.exists():
         return []
     try:
@@ -126,7 +128,7 @@ class Cost:
 
 def open_runs(study: StudyFolder, unit: Unit) -> list[str]:
     """The runs of a unit that are not trained yet."""
-    return [run for run in unit.runs if not (study.run_path(run) / "result.json").exists()]
+    return [run for run in unit.runs if not (study.run_path(run) / RESULT_FILE).exists()]
 
 
 def cost_of(study: StudyFolder, units: Iterable[Unit]) -> Cost:

@@ -29,7 +29,7 @@ DATA = [
     "cars3d",
     "shapes3d",
 ]
-# The settings of Locatello et al. (2020), whose GVAE and ML-VAE are told which factors of a pair have
+# The settings of Locatello et al. (2020), whose GVAE and ML-VAE know which factors of a pair have
 # changed.
 BETAS = [1, 2, 4, 6, 8, 16]
 ON_PAIRS = ["ada_gvae", "ada_ml_vae", "gvae_labels", "ml_vae_labels"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
+from unweave.layout import ERROR_FILE, RESULT_FILE, SCORES_FILE
 from unweave.study.folder import StudyFolder
 from unweave.study.ledger import Ledger
 from unweave.study.planner import Unit
@@ -38,6 +40,9 @@ class Status:
         return ", ".join(parts)
 
 
+StatusCallback: TypeAlias = Callable[[Status], None]
+
+
 def status_of(study: StudyFolder, units: Sequence[Unit], ledger: Ledger) -> Status:
     """What the ledger says."""
     states, running = ledger.states(), ledger.running()
@@ -66,11 +71,11 @@ def status_of_folders(study: StudyFolder) -> Status:
     steps, steps_done = 0, 0
     for run_id, run in study.runs.items():
         path = study.run_path(run_id)
-        trained = (path / "result.json").exists()
-        measured = trained and (path / "scores.json").exists()
+        trained = (path / RESULT_FILE).exists()
+        measured = trained and (path / SCORES_FILE).exists()
         counts["trained"] += trained
         counts["measured"] += measured
-        counts["failed"] += not measured and (path / "error.json").exists()
+        counts["failed"] += not measured and (path / ERROR_FILE).exists()
         steps += run.steps
         steps_done += run.steps * trained
     return Status(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from unweave.errors import UnweaveError
+from unweave.layout import ERROR_FILE, LEDGER_FILE
 from unweave.places import as_path
 from unweave.study.display import study_display
 from unweave.study.engines.engine import Engine, EngineJob, drive, engine_named
@@ -21,7 +22,7 @@ from unweave.study.folder import StudyFolder, check_data
 from unweave.study.ledger import Failure, Ledger, Task
 from unweave.study.planner import Unit, plan_of, population_size
 from unweave.study.presets import preset_named, with_fields
-from unweave.study.progress import Status
+from unweave.study.progress import Status, StatusCallback
 from unweave.study.result import StudyResult
 from unweave.study.spec import StudySpec, read_study
 from unweave.study.table import collect, write_table
@@ -44,7 +45,7 @@ class StudySession:
     def run(
         self,
         engine: Engine,
-        tell: Callable[[Status], None] | None = None,
+        tell: StatusCallback | None = None,
         say: Callable[[str], None] | None = None,
     ) -> Status:
         """Train and measure all runs that are not done; `say` takes lines for the user."""
@@ -182,7 +183,7 @@ def _say(text: str) -> None:
 
 def ledger_of(folder: StudyFolder) -> Ledger | None:
     """The ledger of a study; None if there is none, or if Slurm jobs work on the study and do not keep it."""
-    path = folder.path / "ledger.sqlite"
+    path = folder.path / LEDGER_FILE
     return Ledger(path) if path.exists() and not submitted_jobs(folder) else None
 
 
@@ -199,7 +200,7 @@ def failures_of(folder: StudyFolder, runs: Collection[str] | None = None) -> lis
 
 def _failure_of(folder: StudyFolder, run: str) -> Failure:
     """The failure that is noted in the folder of a run."""
-    path = folder.run_path(run) / "error.json"
+    path = folder.run_path(run) / ERROR_FILE
     try:
         note = json.loads(path.read_text())
         return Failure(Task(run, note["doing"], run), str(note["error"]))

@@ -69,12 +69,14 @@ class StudySpec:
             )
         object.__setattr__(self, "points", points)
         used = {run.data for run in unique}
-        references = tuple(each for each in _one_of_each_name(self.references) if each.name in used)
+        references = tuple(
+            reference for reference in _one_of_each_name(self.references) if reference.name in used
+        )
         object.__setattr__(self, "references", references)
 
     def reference(self, data: str) -> Reference | None:
         """How to open the data set of that name; None if it is one of the catalogue."""
-        return next((each for each in self.references if each.name == data), None)
+        return next((reference for reference in self.references if reference.name == data), None)
 
     @property
     def measures(self) -> str:
@@ -106,7 +108,7 @@ class StudySpec:
         for name in ("metrics", "representations", "points"):
             if name in fields:
                 fields[name] = tuple(fields[name])
-        references = tuple(Reference.from_dict(each) for each in fields.pop("references", ()))
+        references = tuple(Reference.from_dict(record) for record in fields.pop("references", ()))
         return cls(runs=runs, references=references, **fields)
 
     def merged(self, other: StudySpec) -> StudySpec:
@@ -128,16 +130,16 @@ class StudySpec:
 
 def _one_of_each_name(references: Iterable[Reference]) -> tuple[Reference, ...]:
     """The references by name; the last place of data that has moved, an error for different data."""
-    found: dict[str, Reference] = {}
+    by_name: dict[str, Reference] = {}
     for reference in references:
-        before = found.setdefault(reference.name, reference)
+        before = by_name.setdefault(reference.name, reference)
         if before.source != reference.source:
             raise UnweaveError(
                 f'a study cannot have two different data sets of one name, "{reference.name}": {before.path} '
                 f"and {reference.path}. Rename one of them, or choose another folder for the study."
             )
-        found[reference.name] = reference
-    return tuple(found.values())
+        by_name[reference.name] = reference
+    return tuple(by_name.values())
 
 
 def grid(methods: Iterable[Mapping[str, Any]], **shared: Any) -> tuple[RunSpec, ...]:
@@ -179,10 +181,10 @@ def whole_numbers(text: str) -> list[int]:
     """0-3,7 -> 0, 1, 2, 3, 7."""
     numbers: list[int] = []
     for part in text.split(","):
-        found = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
-        if not found:
+        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        if not match:
             raise UnweaveError(f'seeds are whole numbers and ranges, as in 0-7 or 1,3,5; got "{text}".')
-        first, last = int(found[1]), int(found[2] or found[1])
+        first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
             raise UnweaveError(f'the range of seeds "{part}" is empty; write the smaller number first.')
         if last - first >= MOST_SEEDS:
@@ -194,7 +196,7 @@ def whole_numbers(text: str) -> list[int]:
 def read_study(path: str | Path) -> StudySpec:
     """A study from a TOML file: its fields, a table [shared] of fields of all runs, and [[methods]].
 
-    `data` may be the path of one's own data, and any part a plug-in `file.py:Name`, relative to the file.
+    `data` may be the path of your own data, and any part a plug-in `file.py:Name`, relative to the file.
     """
     path = Path(path)
     try:
@@ -226,14 +228,14 @@ def read_study(path: str | Path) -> StudySpec:
 
 
 def _with_own_data(table: Any, folder: Path, references: list[Reference]) -> Any:
-    """A table of a study file with names for the paths of one's own data; adds how to open them."""
+    """A table of a study file with names for the paths of a user's data; adds how to open them."""
     if not isinstance(table, Mapping):
         return table
     table = {name: _seen_from(folder, value) for name, value in table.items()}
     if "data" not in table:
         return table
     data = table["data"]
-    names = [_own_name(each, folder, references) for each in (data if isinstance(data, list) else [data])]
+    names = [_own_name(entry, folder, references) for entry in (data if isinstance(data, list) else [data])]
     return {**table, "data": names if isinstance(data, list) else names[0]}
 
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 
 from unweave.errors import UnweaveError
 from unweave.evaluation.score_store import kept_scores
+from unweave.evaluation.scores import Scores
 from unweave.files import explained, replacing
+from unweave.layout import RESULT_FILE
 from unweave.methods import settings_of
-from unweave.results import COLUMNS, RUN_COLUMNS, TEXT_COLUMNS, setting_text
+from unweave.results import COLUMNS, TEXT_COLUMNS, setting_text
 from unweave.runs.spec import RunSpec
 from unweave.study.folder import StudyFolder
+
+# One score of a run: representation, name, protocol and value.
+Row: TypeAlias = tuple[str, str, str, float]
 
 
 def collect(study: StudyFolder, others: Sequence[StudyFolder] = ()) -> tuple[pd.DataFrame, list[str]]:
@@ -23,62 +28,56 @@ def collect(study: StudyFolder, others: Sequence[StudyFolder] = ()) -> tuple[pd.
 
     Each run is in the table once: from the first folder that has its scores.
     """
-    spec = study.spec
-    rows: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    effort = study.spec.points, study.spec.seed
     runs = {run_id: run for folder in (study, *others) for run_id, run in folder.runs.items()}
+    rows: dict[str, list[Row]] = {}
     missing, notes = 0, []
-    for run_id, run in runs.items():
-        scores: list[tuple[str, str, str, float]] = []
+    for run_id in runs:
+        scores: list[Row] = []
         for folder in (study, *others):
             if run_id not in folder.runs:
                 continue
             try:
-                scores = _scores(folder, run_id, spec.points, spec.seed)
+                scores = sorted(score_rows(kept_scores(folder.run_folder(run_id)), effort))
             except UnweaveError as error:
                 notes.append(str(error))
             if scores:
                 break
         missing += not scores
-        _append(rows, run_id, run, scores)
+        rows[run_id] = scores
     if missing:
         notes.insert(0, f"{missing:,} of {len(runs):,} runs have no scores.")
-    frame = pd.DataFrame({name: rows[name] for name in COLUMNS})
-    return frame.astype(dict.fromkeys(TEXT_COLUMNS, "category")), notes
+    return results_table(runs, rows), notes
 
 
-def _scores(
-    folder: StudyFolder, run_id: str, points: tuple[int, int], seed: int
-) -> list[tuple[str, str, str, float]]:
-    """(representation, name, protocol, value) of all scores of a run."""
-    records = [r for r in kept_scores(folder.run_folder(run_id)) if (r.asked, r.seed) == (points, seed)]
-    scores = [score for record in sorted(records, key=lambda r: r.representation) for score in record.scores]
-    unique = {(s.representation, s.name): (s.representation, s.name, s.protocol, s.value) for s in scores}
-    return sorted(unique.values())
+def score_rows(records: Iterable[Scores], effort: tuple[tuple[int, int], int | None] | None) -> list[Row]:
+    """All scores that were measured with those points and that seed, each once."""
+    chosen = sorted((r for r in records if (r.asked, r.seed) == effort), key=lambda r: r.representation)
+    scores = {(score.representation, score.name): score for record in chosen for score in record.scores}
+    return [(score.representation, score.name, score.protocol, score.value) for score in scores.values()]
 
 
-def _append(
-    rows: dict[str, list[Any]], run_id: str, run: RunSpec, scores: Iterable[tuple[str, str, str, float]]
-) -> None:
+def results_table(runs: Mapping[str, RunSpec], rows: Mapping[str, Sequence[Row]]) -> pd.DataFrame:
+    """The table of results of runs, from their scores by the ids of the runs."""
+    cells: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    for run_id, run in runs.items():
+        described = _described(run_id, run)
+        for row in rows.get(run_id, ()):
+            for column, cell in zip(COLUMNS, (*described, *row), strict=True):
+                cells[column].append(cell)
+    return pd.DataFrame(cells).astype(dict.fromkeys(TEXT_COLUMNS, "category"))
+
+
+def _described(run_id: str, run: RunSpec) -> tuple[str, str, str, str, str, float, int]:
+    """The columns of the table of results that say which run it is."""
     settings = settings_of(run.method)
     strength = settings.get(run.method.strength or "")
-    described = {
-        "source": "own",
-        "run": run_id,
-        "data": run.data,
-        "method": run.method.name,
-        "setting": setting_text(settings),
-        "strength": float("nan") if strength is None else float(strength),
-        "seed": run.seed,
-    }
-    for representation, name, protocol, value in scores:
-        for column in RUN_COLUMNS:
-            rows[column].append(described[column])
-        for column, cell in zip(COLUMNS[7:], (representation, name, protocol, value), strict=True):
-            rows[column].append(cell)
+    number = float("nan") if strength is None else float(strength)
+    return "own", run_id, run.data, run.method.name, setting_text(settings), number, run.seed
 
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table as Parquet or CSV, by its ending, whole or not at all."""
+    """Write a table as Parquet or CSV, by its suffix, atomically."""
     if path.suffix not in (".parquet", ".csv"):
         raise UnweaveError(f"a table is written as .parquet or .csv; got {path}.")
     with explained(path), replacing(path, keep_suffix=True) as part:
@@ -92,7 +91,7 @@ def run_table(study: StudyFolder) -> pd.DataFrame:
     """One row a run: its settings, how it ended, and what it took."""
     rows = []
     for run_id, run in study.runs.items():
-        path = study.run_path(run_id) / "result.json"
+        path = study.run_path(run_id) / RESULT_FILE
         ended: dict[str, Any] = {}
         if path.exists():
             try:

@@ -10,6 +10,7 @@ from pathlib import Path
 from unweave.errors import UnweaveError
 from unweave.evaluation.evaluate import Effort
 from unweave.evaluation.score_store import all_kept
+from unweave.layout import ERROR_FILE, LEDGER_FILE, RESULT_FILE, SCORES_FILE
 from unweave.study.folder import StudyFolder
 from unweave.study.ledger import Ledger, Task
 from unweave.study.planner import Unit
@@ -17,13 +18,13 @@ from unweave.study.planner import Unit
 
 def open_ledger(study: StudyFolder, units: Sequence[Unit], path: Path | None = None) -> Ledger:
     """The ledger of some units of a study; units and runs without a task get one."""
-    ledger = Ledger(path or study.path / "ledger.sqlite")
+    ledger = Ledger(path or study.path / LEDGER_FILE)
     known, tasks = ledger.states(), []
     for unit in units:
-        trained = {run: (study.run_path(run) / "result.json").exists() for run in unit.runs}
+        trained = {run: (study.run_path(run) / RESULT_FILE).exists() for run in unit.runs}
         tasks.append((Task(unit.id, "train", unit.id), "done" if all(trained.values()) else "ready"))
         for run in unit.runs:
-            measured = (study.run_path(run) / "scores.json").exists()
+            measured = (study.run_path(run) / SCORES_FILE).exists()
             if measured and run not in known:  # a new ledger does not know which scores are in the file
                 measured = is_measured(study, run)
             state = ("done" if measured else "ready") if trained[run] else "waiting"
@@ -36,7 +37,7 @@ def open_ledger(study: StudyFolder, units: Sequence[Unit], path: Path | None = N
 def shard_ledger() -> Iterator[Path]:
     """A temporary path for the ledger of a shard, which is made from the run folders each time."""
     with tempfile.TemporaryDirectory(prefix="unweave-") as folder:
-        yield Path(folder) / "ledger.sqlite"
+        yield Path(folder) / LEDGER_FILE
 
 
 def is_measured(study: StudyFolder, run: str) -> bool:
@@ -51,9 +52,9 @@ def is_measured(study: StudyFolder, run: str) -> bool:
 def is_done(study: StudyFolder, run: str) -> bool:
     """Whether nothing is left to do for a run: it is trained, and measured unless it diverged."""
     path = study.run_path(run)
-    if not (path / "result.json").exists():
+    if not (path / RESULT_FILE).exists():
         return False
-    if (path / "scores.json").exists():
+    if (path / SCORES_FILE).exists():
         return is_measured(study, run)
     try:
         result = study.run_folder(run).result or {}
@@ -64,4 +65,4 @@ def is_done(study: StudyFolder, run: str) -> bool:
 
 def has_failed(study: StudyFolder, run: str) -> bool:
     """Whether the last attempt at a run has left an error and the run is not done."""
-    return (study.run_path(run) / "error.json").exists() and not is_done(study, run)
+    return (study.run_path(run) / ERROR_FILE).exists() and not is_done(study, run)

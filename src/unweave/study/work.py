@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import torch
 
@@ -15,6 +14,7 @@ from unweave.data.opening import Data
 from unweave.data.own.reference import Reference
 from unweave.evaluation.evaluate import Effort
 from unweave.evaluation.score_store import all_kept, drop_codes, evaluate_run, keep_codes
+from unweave.progress import Progress
 from unweave.runs.gallery import draw_missing_pictures
 from unweave.runs.run import Run
 from unweave.runs.store import RunFolder
@@ -22,8 +22,6 @@ from unweave.study.folder import StudyFolder, open_named
 from unweave.study.planner import Unit
 from unweave.training.memory import train_what_fits
 from unweave.training.trainer import Plan, Report, Tell, pick_device
-
-Progress: TypeAlias = Callable[[float], None]  # told the share that is done
 
 
 class Work(Protocol):
@@ -50,7 +48,7 @@ class TrainAndScore:
     keep_codes: bool = False
     hand_over: bool = False
     jobs: int = 1
-    tell: Tell | None = None  # told of each step that is logged; only within one process
+    tell: Tell | None = None  # gets each report of the trainer; only within one process
 
     def train(self, study: StudyFolder, unit: Unit, progress: Progress) -> None:
         """Train all runs of a unit that are not trained; fewer at a time if they do not fit."""
@@ -59,7 +57,7 @@ class TrainAndScore:
         data = self._data(study, specs[0].data)
 
         def tell(report: Report) -> None:
-            progress(report.step / report.steps)
+            progress(report.step, report.steps)
             if self.tell:
                 self.tell(report)
 
@@ -85,7 +83,7 @@ class TrainAndScore:
                 Effort(spec.points, seed=spec.seed, jobs=self.jobs),
                 keep=self.keep_codes,
                 lenient=study.spec.reference(run.spec.data) is not None,
-                tell=lambda done, total, what: progress(done / total),  # noqa: ARG005
+                tell=progress,
             )
             if spec.pictures:
                 draw_missing_pictures(run)
@@ -96,10 +94,10 @@ class TrainAndScore:
         return _data(name, study.spec.reference(name), self.data_root)
 
     def _encodes_on(self, data: Data) -> str:
-        """Where a run encodes for its measures: nowhere but on the device, if that is at hand.
+        """The device that encodes for the metrics of a run.
 
-        Of what was handed over the whole grid is encoded already. Images that are drawn anew at each look
-        are not: they are made here, and a GPU encodes them a hundred times faster than a core.
+        The whole grid of handed-over runs is encoded already. Images of stochastic data are not: they are
+        made in this process, and a GPU encodes them a hundred times faster than a core.
         """
         handed_over = self.hand_over and isinstance(data, GroundTruth) and not data.stochastic
         if handed_over or (self.hand_over and not torch.cuda.is_available()):

@@ -13,8 +13,9 @@ from types import FrameType, TracebackType
 
 from unweave.errors import DiskFullError, UnweaveError
 from unweave.files import write_json
+from unweave.layout import ERROR_FILE
 from unweave.study.folder import StudyFolder
-from unweave.study.ledger import Kind, Ledger, Task, birth
+from unweave.study.ledger import Kind, Ledger, Task, process_start
 from unweave.study.planner import Unit, read_plan
 from unweave.study.work import Work
 from unweave.training.trainer import Stopped
@@ -34,12 +35,12 @@ class Driver:
     @classmethod
     def of_this_process(cls) -> Driver:
         """The calling process."""
-        return cls(os.getpid(), birth(os.getpid()) or "")
+        return cls(os.getpid(), process_start(os.getpid()) or "")
 
     @property
-    def lives(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether it is still there."""
-        return birth(self.pid) == self.born
+        return process_start(self.pid) == self.born
 
 
 @dataclass
@@ -73,11 +74,11 @@ class Worker:
             self._read_study()  # another driver has added to it
         unit = self.units.get(task.unit) or Unit((task.unit.removeprefix(ALONE),))
         try:
-            with _SignsOfLife(self.ledger, task, self.driver) as signs:
+            with _Heartbeat(self.ledger, task, self.driver) as heartbeat:
                 if task.kind == "train":
-                    self.work.train(self.study, unit, signs.tell)
+                    self.work.train(self.study, unit, heartbeat.note)
                 else:
-                    self.work.evaluate(self.study, task.id, signs.tell)
+                    self.work.evaluate(self.study, task.id, heartbeat.note)
         except (Stopped, KeyboardInterrupt, DiskFullError):
             self.ledger.release(task)
             raise
@@ -94,7 +95,7 @@ class Worker:
 def note_success(study: StudyFolder, ledger: Ledger, task: Task, unit: Unit, seconds: float) -> None:
     """Note that a task is done; errors of earlier attempts at it are removed."""
     for run in unit.runs if task.kind == "train" else [task.id]:
-        (study.run_path(run) / "error.json").unlink(missing_ok=True)
+        (study.run_path(run) / ERROR_FILE).unlink(missing_ok=True)
     ledger.done(task, seconds)
 
 
@@ -107,7 +108,7 @@ def note_failure(study: StudyFolder, ledger: Ledger, task: Task, unit: Unit, tex
         return
     for run in unit.runs if task.kind == "train" else [task.id]:
         note = {"doing": task.kind, "error": text, "trace": trace}
-        write_json(study.run_path(run) / "error.json", note)
+        write_json(study.run_path(run) / ERROR_FILE, note)
 
 
 def format_error(error: Exception) -> tuple[str, str]:
@@ -116,7 +117,7 @@ def format_error(error: Exception) -> tuple[str, str]:
     return text, "".join(traceback.format_exception(error))
 
 
-class _SignsOfLife:
+class _Heartbeat:
     """Renews a lease while work goes on; ends the process if its driver has died or the lease is lost."""
 
     def __init__(self, ledger: Ledger, task: Task, driver: Driver | None) -> None:
@@ -125,11 +126,11 @@ class _SignsOfLife:
         self.over = threading.Event()
         self.thread = threading.Thread(target=self._run, daemon=True)
 
-    def tell(self, progress: float) -> None:
+    def note(self, done: int, total: int, _what: str = "") -> None:
         """Note how far the work is."""
-        self.progress = progress
+        self.progress = done / total
 
-    def __enter__(self) -> _SignsOfLife:
+    def __enter__(self) -> _Heartbeat:
         self.thread.start()
         return self
 
@@ -143,7 +144,7 @@ class _SignsOfLife:
         ledger: Ledger | None = None
         due = time.monotonic() + RENEW
         while not self.over.wait(0.5):
-            if self.driver is not None and not self.driver.lives:
+            if self.driver is not None and not self.driver.is_alive:
                 os.kill(os.getpid(), signal.SIGTERM)
                 return
             if time.monotonic() < due:

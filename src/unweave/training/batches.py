@@ -27,7 +27,6 @@ from unweave.methods.step import Batch, LabelledBatch
 from unweave.nn.draws import PopulationDraws, path_of
 from unweave.nn.image_table import ImageTable, Paint
 from unweave.nn.images import draw_images, look_up_images
-from unweave.progress import Progress
 from unweave.streams import Stream
 from unweave.training.factors import FactorDraw, device_factors, host_factors, label_columns
 
@@ -57,7 +56,7 @@ class ResidentBatches:
     that it is made from.
     """
 
-    def __init__(self, ground_truth: GroundTruth, device: torch.device, progress: Progress | None) -> None:
+    def __init__(self, ground_truth: GroundTruth, device: torch.device) -> None:
         self.truth, self.device = ground_truth, device
         self.host = HostBatches(ground_truth, device)
         self._factors: dict[Sampling, FactorDraw] = {}
@@ -65,7 +64,7 @@ class ResidentBatches:
         made = origin(ground_truth)
         sizes, strides = _numbering(made)
         self.table = ImageTable(
-            images=torch.from_numpy(np.array(grid_table(made.base, progress))).to(device),
+            images=torch.from_numpy(np.array(grid_table(made.base))).to(device),
             shape=made.base.shape,
             streams=made.streams,
             sizes=torch.from_numpy(sizes).to(device),
@@ -230,7 +229,7 @@ def _cannot_draw(collection: Collection, sampling: Sampling) -> UnweaveError:
     )
 
 
-def batches_of(data: Data, device: torch.device, progress: Progress | None = None) -> Batches:
+def batches_of(data: Data, device: torch.device) -> Batches:
     """The fastest way to batches: resident if images can be tabled, are drawn uniformly, and fit.
 
     On the CPU images are made as they are needed: a table would only take up memory.
@@ -241,7 +240,7 @@ def batches_of(data: Data, device: torch.device, progress: Progress | None = Non
     size = math.prod(base.shape) * len(base) // (8 if base.binary else 1)
     if base.stochastic or size > _room(device):
         return HostBatches(data, device)
-    return ResidentBatches(data, device, progress)
+    return ResidentBatches(data, device)
 
 
 def _room(device: torch.device) -> float:

@@ -22,7 +22,6 @@ import torch
 from torch import Tensor
 
 from unweave import __version__
-from unweave.data.grid import GroundTruth
 from unweave.errors import UnweaveError
 from unweave.methods import Method
 from unweave.nn.layers.precision import Precision
@@ -51,7 +50,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Report:
-    """What is label_columns while a population trains."""
+    """The state of a population, reported while it trains."""
 
     step: int
     steps: int
@@ -176,7 +175,7 @@ class _Training:
         self.update = self._new_update(self._resume())
 
     def run(self) -> None:
-        """Train until every run is finished, or until label_columns to stop."""
+        """Train until every run is finished, or until asked to stop."""
         while len(self.population):
             self.step += self.update.run(self._next_event() - self.step, self.stopped)
             terms = self._log() if self._log_is_due() else None
@@ -330,7 +329,7 @@ def _origin(data: Data, device: torch.device) -> dict[str, Any]:
         "python": platform.python_version(),
         "image_shape": list(data.shape),
         "data_source": data.source,
-        "data_drawn": data.drawn if isinstance(data, GroundTruth) else "uniformly",
+        "data_drawn": data.drawn,
         **({"data_reference": data.reference.to_dict()} if data.reference else {}),
         "data_licence": data.card.licence,
         "data_citation": data.card.citation,

@@ -1,4 +1,4 @@
-"""What can be done with a data set, said before hours are spent on it."""
+"""What can be done with a data set: which training, which metrics, and why not."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def abilities(data: GroundTruth | Collection) -> list[Ability]:
 def _of_ground_truth(data: GroundTruth) -> list[Ability]:
     constant = [factor.name for factor in data.factors if factor.size == 1]
     varying = len(data.factors) - len(constant)
-    looks = "each look at one draws its image" if data.stochastic else "each has one image"
+    looks = "the image of each is drawn at random" if data.stochastic else "each has one image"
     note = f" {_join(constant)} never varies and is not measured." if constant else ""
     held = f"{varying} of {len(data.factors)} factors can be held fixed while the others change"
     sizes = " x ".join(str(size) for size in data.sizes)
@@ -88,7 +88,8 @@ def _codes(data: Collection, held: list[str]) -> Ability:
     if not data.factors:
         return Ability(CODES, False, "There are no factors.")
     counted = [j for j, factor in enumerate(data.factors) if isinstance(factor, Factor) and _varies(factor)]
-    rows = int(np.count_nonzero(~np.isnan(data.values[:, counted]).any(axis=1)))
+    measured = [j for j, factor in enumerate(data.factors) if _varies(factor)]
+    rows = int(np.count_nonzero(~np.isnan(data.values[:, measured]).any(axis=1)))
     why = f"{rows:,} of {len(data):,} rows know every factor that is measured."
     if rows < len(data):
         why += " The others are left out."
@@ -97,12 +98,13 @@ def _codes(data: Collection, held: list[str]) -> Ability:
     if constant := [factor.name for factor in data.factors if not _varies(factor)]:
         why += f" {_join(constant)} never varies and is not measured."
     if continuous := [factor.name for factor in data.factors if isinstance(factor, Continuous)]:
+        verb = "is" if len(continuous) == 1 else "are"
         why += (
-            f" These scores count values, so {_join(continuous)} is not measured: bin it first (see binned)."
+            f" {_join(continuous)} {verb} continuous: scores that count values use bins of equal frequency."
         )
     if rare := [data.factors[j].name for j in counted if data.factors[j].name not in held]:
         why += f" {_join(rare)} is not measured, because most of its values occur once."
-    return Ability(CODES, rows >= LEAST and len(rare) < len(counted), why)
+    return Ability(CODES, rows >= LEAST and len(rare) < len(measured), why)
 
 
 def _interventions(data: Collection, held: list[str]) -> Ability:

@@ -1,4 +1,4 @@
-"""One's own data: arrays, a file of arrays, or a folder of pictures and a table of factors.
+"""A user's data: arrays, a file of arrays, or a folder of pictures and a table of factors.
 
 Where the rows cover every combination of their factors, the data is a ground truth like any other. Where
 they do not (combinations without an image, continuous factors, missing values, no factors at all), it is a
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unweave.data.cache import Progress
 from unweave.data.catalogue import CATALOGUE
 from unweave.data.collection import Collection, Continuous, as_ground_truth, binned, obstacle_to_grid
 from unweave.data.grid import Card, GroundTruth, Images
@@ -28,6 +27,7 @@ from unweave.data.own.pixels import Pixels, checked_pixels, digest, file_mark, p
 from unweave.data.own.reference import Reference, ReferenceKind
 from unweave.data.own.sizing import Fit, Size, check_size, padded
 from unweave.errors import UnweaveError
+from unweave.progress import Progress
 
 if TYPE_CHECKING:
     import pandas as pd

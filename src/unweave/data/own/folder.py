@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from unweave.data.cache import Progress, Table, cached_table, content_digest, fingerprint
+from unweave.data.cache import Table, cached_table, content_digest, fingerprint
 from unweave.data.grid import Images
 from unweave.data.own.sizing import Fit, HeightWidth, Size, chosen_size, description, fit_picture
 from unweave.errors import MissingFileError, UnweaveError
+from unweave.progress import Progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,15 +50,15 @@ def find_pictures(folder: Path) -> list[str]:
     """Paths of all pictures in the folder and below, relative to it, with /, sorted; hidden ones left out."""
     if not folder.is_dir():
         raise MissingFileError(f"there is no folder {folder}.")
-    found = []
+    paths = []
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         below = Path(place).relative_to(folder)
         pictures = (name for name in files if name.lower().endswith(SUFFIXES) and not name.startswith("."))
-        found += [(below / name).as_posix() for name in pictures]
-    if not found:
+        paths += [(below / name).as_posix() for name in pictures]
+    if not paths:
         raise MissingFileError(f"no picture found in {folder}; looked for {', '.join(SUFFIXES)}.")
-    return sorted(found)
+    return sorted(paths)
 
 
 def read_pictures(
@@ -160,13 +161,13 @@ def _match_rows(frame: pd.DataFrame, files: Sequence[str], what: str) -> pd.Data
 
 
 def _file_column(frame: pd.DataFrame, what: str) -> str:
-    found = [name for name in frame.columns if name.lower() in FILE_COLUMNS]
-    if len(found) != 1:
+    columns = [name for name in frame.columns if name.lower() in FILE_COLUMNS]
+    if len(columns) != 1:
         raise UnweaveError(
             f"{what} must have one column with the files' paths, called {', '.join(FILE_COLUMNS[:-1])} or "
             f"{FILE_COLUMNS[-1]}; its columns are {', '.join(frame.columns)}."
         )
-    return found[0]
+    return columns[0]
 
 
 def _relative(cell: Any, row: int, what: str) -> str:
@@ -176,7 +177,7 @@ def _relative(cell: Any, row: int, what: str) -> str:
 
 
 def _state(folder: Path, file: str) -> str:
-    """What changes when a file is written anew."""
+    """What changes when a file is rewritten."""
     try:
         state = (folder / file).stat()
     except OSError as error:

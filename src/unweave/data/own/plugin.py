@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from unweave.data.cache import Progress
 from unweave.data.entry import Entry
 from unweave.data.grid import GroundTruth
 from unweave.data.own.reference import Reference
 from unweave.errors import UnweaveError
 from unweave.plugins.loading import load_reference
+from unweave.progress import Progress
 
 IMAGES = 64  # that a fingerprint is made of
 

@@ -1,4 +1,4 @@
-"""How to open one's own data again: plain data that a run or a study records."""
+"""How to open a user's data again: plain data that a run or a study records."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ HeightWidth: TypeAlias = tuple[int, int]
 Size: TypeAlias = int | HeightWidth | Literal["auto"]
 
 FITS = get_args(Fit)
-PIXELS = 4  # the least height and width; a smaller axis cannot be told from an axis of channels
+PIXELS = 4  # the least height and width; a smaller axis looks like an axis of channels
 # Heights and widths that all convolutional networks take: `unweave.nn.networks.published` has the same.
 SMALLEST, MULTIPLE = 32, 16
 LARGEST, STANDARD = 128, 64  # larger images are shrunk to the standard size where the size is "auto"
@@ -81,7 +81,7 @@ def description(sizes: Sized[HeightWidth], size: HeightWidth, fit: Fit) -> str:
     before = _named(next(iter(sizes))) if len(sizes) == 1 else f"{len(sizes)} sizes"
     done = _PAST.get(fit)
     if done is None:
-        shrunk = any(before > after for each in sizes for before, after in zip(each, size, strict=True))
+        shrunk = any(before > after for old in sizes for before, after in zip(old, size, strict=True))
         done = "shrunk and padded" if shrunk else "padded"
     return f"{before} {done} to {_named(size)}"
 

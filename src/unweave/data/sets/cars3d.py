@@ -17,11 +17,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from unweave.data.cache import Progress, Table, cached_table, fingerprint, table_render
+from unweave.data.cache import Table, cached_table, fingerprint, table_render
 from unweave.data.entry import Entry
 from unweave.data.files import OfficialFile, locate, verify
 from unweave.data.grid import Card, Factor, GroundTruth
 from unweave.errors import UnweaveError
+from unweave.progress import Progress
 
 NAME = "cars3d"
 SIDE = 64

@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unweave.compilation import compiled
-from unweave.data.cache import Progress, cached_table, fingerprint, table_render
+from unweave.data.cache import cached_table, fingerprint, table_render
 from unweave.data.entry import Entry
 from unweave.data.files import OfficialFile, describe, find
 from unweave.data.grid import Card, Factor, Factors, GroundTruth, Images
 from unweave.data.npz import Member
 from unweave.errors import UnweaveError
+from unweave.progress import Progress
 from unweave.streams import Stream
 
 NAME = "dsprites"

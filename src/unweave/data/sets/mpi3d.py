@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unweave.data.cache import Progress, cached_table, fingerprint
+from unweave.data.cache import cached_table, fingerprint
 from unweave.data.entry import Entry
 from unweave.data.files import OfficialFile, describe, locate
 from unweave.data.grid import Card, Factor, Factors, GroundTruth, Images, Render
 from unweave.data.npz import Member
 from unweave.errors import UnweaveError, did_you_mean
+from unweave.progress import Progress
 from unweave.streams import Stream
 
 SIDE = 64

@@ -69,5 +69,5 @@ def dot(one: Vectors, other: Vectors) -> Numbers:
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """The vectors at length 1."""
+    """The vectors, scaled to length 1."""
     return vectors / np.sqrt(dot(vectors, vectors))

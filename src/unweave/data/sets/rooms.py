@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unweave.compilation import compiled
-from unweave.data.cache import Progress
 from unweave.data.entry import Entry
 from unweave.data.grid import Card, Factor, Factors, GroundTruth, Images
 from unweave.data.sets.rays import Numbers, Vectors, ball, both, dot, entry, meets, slab, tube, unit
+from unweave.progress import Progress
 from unweave.streams import Stream
 
 NAME = "rooms"
@@ -139,10 +139,20 @@ def maps() -> NDArray[np.uint16]:
         view = _view_from(azimuth)
         for i, scale in enumerate(SCALES):
             for j, shape in enumerate(SHAPES):
-                whole = np.rint(_shares(view, shape, scale) * ONE).astype(np.int32)
-                table[i, j, k] = whole.reshape(4, SUB * SUB, -1).sum(axis=1) // (SUB * SUB)
+                table[i, j, k] = _pixel_shares(view, shape, scale)
     table.flags.writeable = False
     return table
+
+
+def geometry_maps(azimuth: float, shape: str, scale: float) -> NDArray[np.int32]:
+    """(4 maps, 64 * 64 pixels) shares of one geometry, ONE standing for 1."""
+    return _pixel_shares(_view_from(azimuth), shape, scale)
+
+
+def _pixel_shares(view: _View, shape: str, scale: float) -> NDArray[np.int32]:
+    """(4 maps, 64 * 64 pixels) shares: means over the rays of each pixel, ONE standing for 1."""
+    whole = np.rint(_shares(view, shape, scale) * ONE).astype(np.int32)
+    return np.asarray(whole.reshape(4, SUB * SUB, -1).sum(axis=1) // (SUB * SUB), np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +304,7 @@ def distance(shape: str, scale: float, start: Vectors, rays: Vectors) -> Numbers
 
 
 def surface_normal(shape: str, scale: float, points: Vectors) -> Vectors:
-    """Unit vectors out of the object at points of its surface (its foot, which nobody sees, left out)."""
+    """Unit vectors out of the object at points of its surface (without its hidden underside)."""
     width, height = scale * HALF_WIDTH[shape], scale * HEIGHT[shape]
     x, y, z = points
     if shape in ("sphere", "capsule"):

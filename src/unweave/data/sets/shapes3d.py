@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unweave.data.cache import Progress
 from unweave.data.entry import Entry
 from unweave.data.files import OfficialFile, describe, locate
 from unweave.data.grid import Card, Factor, Factors, GroundTruth, Images
 from unweave.errors import UnweaveError
+from unweave.progress import Progress
 from unweave.streams import Stream
 
 NAME = "shapes3d"
@@ -179,8 +179,8 @@ def _explained(path: Path) -> Iterator[None]:
 def _check_array(path: Path, stored: Any, name: str, shape: tuple[int, ...], dtype: str) -> None:
     is_array = hasattr(stored, "dtype")
     if not is_array or stored.shape != shape or stored.dtype != dtype:
-        found = f"{stored.shape} in {stored.dtype}" if is_array else "none"
+        stored_form = f"{stored.shape} in {stored.dtype}" if is_array else "none"
         raise UnweaveError(
-            f'{path} should hold an array "{name}" of shape {shape} in {dtype}; got {found}. '
+            f'{path} should hold an array "{name}" of shape {shape} in {dtype}; got {stored_form}. '
             "Fetch shapes3d again."
         )

@@ -4,8 +4,8 @@ LeCun, Huang, Bottou: "Learning methods for generic object recognition with inva
 lighting" (CVPR 2004).
 
 As in the published study the training and the test part are put together, the left camera is taken, and
-which of the ten toys of a category is shown is hidden: it is drawn anew at each look. Images are shrunk
-from 96 to 64 pixels as bytes, so that they stay within 0 .. 255 (the predecessor's left that range).
+which of the ten toys of a category is shown is hidden: it is drawn at random for each image. Images are
+shrunk from 96 to 64 pixels as bytes, so that they stay within 0 .. 255 (the predecessor's left that range).
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from typing import IO, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from unweave.data.cache import Progress, Table, cached_table, fingerprint, table_render
+from unweave.data.cache import Table, cached_table, fingerprint, table_render
 from unweave.data.entry import Entry
 from unweave.data.files import OfficialFile, describe, locate
 from unweave.data.grid import Card, Factor, GroundTruth
 from unweave.data.variants import hide
 from unweave.errors import UnweaveError
+from unweave.progress import Progress
 
 NAME = "smallnorb"
 SIDE = 64
@@ -73,7 +74,7 @@ CARD = Card(
   pages = {97--104},
   year = {2004}
 }""",
-    note="Which of the ten toys of a category is shown is hidden and drawn anew for each image.",
+    note="Which of the ten toys of a category is shown is hidden and drawn at random for each image.",
 )
 
 
@@ -204,15 +205,15 @@ def _read_header(file: IO[bytes], path: Path, dtype: str, shape: tuple[int | Non
             f"{path} should start with {MAGIC[dtype]:#010x}, the mark of a NORB matrix of "
             f"{np.dtype(dtype).name}; got {magic & 0xFFFFFFFF:#010x}. Is it another file under this name?"
         )
-    found = tuple(sizes[:dimensions])
-    fits = all(size > 0 and size == (want or size) for size, want in zip(found, shape, strict=False))
+    actual = tuple(sizes[:dimensions])
+    fits = all(size > 0 and size == (want or size) for size, want in zip(actual, shape, strict=False))
     if dimensions != len(shape) or not fits:
         expected = ", ".join("n" if want is None else str(want) for want in shape)
         raise UnweaveError(
             f"{path} should hold an array of shape ({expected}); its header says {dimensions} dimensions "
-            f"of sizes {found}."
+            f"of sizes {actual}."
         )
-    return found
+    return actual
 
 
 def _source(path: Path, file: OfficialFile, check: bool) -> str:

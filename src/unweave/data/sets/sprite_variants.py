@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from unweave.data import variants
-from unweave.data.cache import Progress
 from unweave.data.entry import Entry, Load
 from unweave.data.files import OfficialFile, locate
 from unweave.data.grid import GroundTruth
 from unweave.data.sets import dsprites
+from unweave.progress import Progress
 
 # No checksum of the painting's file is published: a run records the SHA-256 of the one it had.
 PAINTING = OfficialFile(

@@ -30,7 +30,7 @@ def varying(ground_truth: GroundTruth) -> NDArray[np.bool_]:
 
 
 def random_subsets(stream: Stream, counts: NDArray[Any], allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """(n, k): row i marks counts[i] of the allowed columns, every choice alike."""
+    """(n, k): row i marks counts[i] of the allowed columns, drawn uniformly."""
     columns = np.flatnonzero(allowed)
     subsets = np.zeros((len(counts), len(allowed)), np.bool_)
     # The columns whose rank in a random order is below m are a uniform choice of m columns.

@@ -41,7 +41,7 @@ def pairs(ground_truth: GroundTruth, n: int, seed: int | Stream, changed: Change
 
     With K the number of factors that have more than one value, `changed` is
 
-    - a whole number m in 1 .. K: m factors, chosen anew for each pair, every choice alike;
+    - a whole number m in 1 .. K: m factors, drawn uniformly for each pair;
     - "random": as before with m uniform in 1 .. K - 1 (1 if K = 1), the paper's k = Rnd;
     - "published": as "random", but half of the pairs change one factor only, as in disentanglement_lib;
     - a list of factor names: these.

@@ -103,13 +103,13 @@ def _rule(ground_truth: GroundTruth, combination: Combination) -> Rule:
             f"got {combination!r}."
         )
     rule = {}
-    for name, given in combination.items():
+    for name, choice in combination.items():
         j = ground_truth.position(name)
         size = ground_truth.sizes[j]
-        listed = list(given) if isinstance(given, Iterable) else [given]
+        listed = list(choice) if isinstance(choice, Iterable) else [choice]
         values = as_whole_numbers(listed, f'values of "{name}"').ravel()
         if not len(values) or values.min() < 0 or values.max() >= size:
-            raise UnweaveError(f'values of "{name}" must be one or more of 0 .. {size - 1}; got {given!r}.')
+            raise UnweaveError(f'values of "{name}" must be one or more of 0 .. {size - 1}; got {choice!r}.')
         rule[j] = np.isin(np.arange(size), values)
     return rule
 

@@ -23,7 +23,7 @@ Body = Mapping[str, Any]
 
 
 def describe(view: RunView, _body: Body) -> Answer:
-    """What the run is, and what its latents are worth."""
+    """What the run is, and how much its latents are used."""
     return json_answer(view.description)
 
 
@@ -84,20 +84,20 @@ def _plain(codes: NDArray[Any]) -> list[Any]:
     return rounded
 
 
-def _factors(view: RunView, given: Any) -> NDArray[np.int64]:
+def _factors(view: RunView, value: Any) -> NDArray[np.int64]:
     if view.truth is None:
         raise UnweaveError(view.note)
-    return view.truth.check(_numbers(given, "factors", len(view.truth.factors)))
+    return view.truth.check(_numbers(value, "factors", len(view.truth.factors)))
 
 
-def _whole(given: Any, what: str, size: int) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < size:
-        raise UnweaveError(f"{what} must be a number from 0 to {size - 1}; got {given!r:.40}.")
-    return given
+def _whole(value: Any, what: str, size: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < size:
+        raise UnweaveError(f"{what} must be a number from 0 to {size - 1}; got {value!r:.40}.")
+    return value
 
 
-def _numbers(given: Any, what: str, columns: int) -> NDArray[np.float64]:
-    rows = given if isinstance(given, list) else []
+def _numbers(value: Any, what: str, columns: int) -> NDArray[np.float64]:
+    rows = value if isinstance(value, list) else []
     if not rows or not all(isinstance(row, list) and len(row) == columns for row in rows):
         raise UnweaveError(f"{what} must be rows of {columns} numbers.")
     if len(rows) > MOST_IMAGES:

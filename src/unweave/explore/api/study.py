@@ -18,12 +18,12 @@ from typing import Any
 import pandas as pd
 
 from unweave.errors import UnweaveError
+from unweave.layout import PICTURES_FOLDER, RESULTS_FILE, TRAVERSALS_FILE, WEIGHTS_FILE
 from unweave.results import METHOD_ORDER, RUN_COLUMNS, read_table, wide
 
 WORDS = ("source", "data", "method", "setting")
 MAIN = "mean"  # scores of these codes have their plain names, those of others say of which codes they are
 NUMBER_SETTING = re.compile(r"(\w+)=(-?[0-9.]+(?:e[-+]?[0-9]+)?)")
-TABLE = "results.parquet"
 PICTURE_IMAGES = 64  # enough to tell which dimensions of a code are used
 
 
@@ -35,7 +35,7 @@ def study_records(path: Path) -> bytes:
     them; settings: strength, seed and all settings that are numbers and differ; scores; notes: sentences on
     what is missing.
     """
-    table = path / TABLE if path.is_dir() else path
+    table = path / RESULTS_FILE if path.is_dir() else path
     try:
         state = table.stat()
     except OSError:
@@ -55,7 +55,7 @@ def _records(table: Path, with_folders: bool, _changed: int, _size: int) -> byte
     record = {
         "runs": len(runs),
         "id": ids,
-        "here": [int(each in folders) for each in ids],
+        "here": [int(run_id in folders) for run_id in ids],
         "words": {name: _coded(runs[name], METHOD_ORDER if name == "method" else ()) for name in WORDS},
         "settings": _settings(runs),
         "scores": {str(name): _rounded(runs[name]) for name in runs if name not in RUN_COLUMNS},
@@ -88,11 +88,11 @@ def _settings(runs: pd.DataFrame) -> dict[str, list[Any]]:
     """The strength, the seed, and each setting that is a number and not the same in all runs."""
     parsed = {text: dict(NUMBER_SETTING.findall(text)) for text in runs["setting"].unique()}
     rows = [parsed[text] for text in runs["setting"]]
-    found = {"strength": _rounded(runs["strength"]), "seed": runs["seed"].tolist()}
-    for name in sorted({name for row in parsed.values() for name in row} - set(found)):
+    columns = {"strength": _rounded(runs["strength"]), "seed": runs["seed"].tolist()}
+    for name in sorted({name for row in parsed.values() for name in row} - set(columns)):
         if len({row.get(name) for row in parsed.values()} - {None}) > 1:
-            found[name] = [float(row[name]) if name in row else None for row in rows]
-    return found
+            columns[name] = [float(row[name]) if name in row else None for row in rows]
+    return columns
 
 
 def _rounded(column: pd.Series[Any]) -> list[float | None]:
@@ -103,8 +103,8 @@ def _rounded(column: pd.Series[Any]) -> list[float | None]:
 def _ids_of_folders(study: Path) -> set[str]:
     """Ids of the runs whose folders are in a study's folder; a folder's name ends with the id."""
     places = [study / "runs", study]
-    folders = [each for place in places if place.is_dir() for each in place.iterdir() if each.is_dir()]
-    return {each.name.rpartition("-")[2] for each in folders}
+    folders = [folder for place in places if place.is_dir() for folder in place.iterdir() if folder.is_dir()]
+    return {folder.name.rpartition("-")[2] for folder in folders}
 
 
 def traversal_png(
@@ -116,10 +116,10 @@ def traversal_png(
     the folder of the official files of data sets, `place` where the run's own data lies now.
     """
     folder = Path(run_folder).resolve()
-    drawn = (folder / "pictures" / "traversals.png").resolve()
+    drawn = (folder / PICTURES_FOLDER / TRAVERSALS_FILE).resolve()
     if drawn.is_file() and drawn.is_relative_to(folder):
         return drawn.read_bytes()
-    weights = folder / "weights.safetensors"
+    weights = folder / WEIGHTS_FILE
     if not weights.is_file():
         return None
     try:
@@ -130,7 +130,6 @@ def traversal_png(
 
 @lru_cache(maxsize=64)
 def _traversals_drawn_now(folder: Path, data_root: Path | None, place: str | None, _changed: int) -> bytes:
-    from unweave.data import Collection
     from unweave.display.pictures import labelled_sheet
     from unweave.runs.run import load
     from unweave.runs.views import traversals
@@ -140,10 +139,7 @@ def _traversals_drawn_now(folder: Path, data_root: Path | None, place: str | Non
     if run.result["outcome"] != "finished":  # the codes of a diverged run are no numbers
         raise UnweaveError(f"the run in {folder} is {run.result['outcome']} and has no traversals.")
     data, stream = run.data, Stream.of(run.spec.seed).child("pictures")
-    if isinstance(data, Collection):
-        images = data.images_at(data.sample_index(PICTURE_IMAGES, stream))
-    else:
-        images = data.observe(data.sample_factors(PICTURE_IMAGES, stream), stream)
+    images = data.sample_images(PICTURE_IMAGES, stream)
     file = io.BytesIO()
     labelled_sheet(f"{run.spec.method.name} on {run.spec.data}", traversals(run, images)).save(file, "PNG")
     return file.getvalue()

@@ -1,4 +1,4 @@
-"""Own runs beside published ones, setting by setting."""
+"""Own and published runs compared, setting by setting."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def own_and_published(table: pd.DataFrame) -> Figure:
     )
     for j, score in enumerate(scores):
         axis = axes[0, j]
-        here = table[table["score"] == score]
-        place = np.array([settings.index(row) for row in here[key].itertuples(index=False, name=None)])
-        own, low, high = (_scaled(here, name) for name in ("own", "min", "max"))
+        rows = table[table["score"] == score]
+        place = np.array([settings.index(row) for row in rows[key].itertuples(index=False, name=None)])
+        own, low, high = (_scaled(rows, name) for name in ("own", "min", "max"))
         axis.axvspan(-1, 1, color=OKABE_ITO[3], alpha=0.3, linewidth=0)
         axis.hlines(place, low, high, color=GREY, linewidth=0.8)
-        agrees = here["agrees"].to_numpy(bool)
+        agrees = rows["agrees"].to_numpy(bool)
         axis.plot(own[agrees], place[agrees], "o", color=OKABE_ITO[0], markersize=3.2)
         axis.plot(own[~agrees], place[~agrees], "X", color=OKABE_ITO[4], markersize=5)
         axis.set_title(score_label(score))

@@ -30,10 +30,10 @@ def beaten_shares(table: pd.DataFrame) -> Figure:
     for axis, pool in zip(axes[0], pools, strict=True):
         axis.axvline(0.5, color=GREY, linestyle="--", linewidth=0.8)
         for i, chooser in enumerate(choosers):
-            here = table[(table["among"] == pool) & (table["chooser"] == chooser)]
-            place = np.array([scores.index(score) for score in here["score"]]) + shifts[i]
-            axis.hlines(place, here["low"], here["high"], color=OKABE_ITO[i], linewidth=1)
-            axis.plot(here["beats"], place, MARKERS[i], color=OKABE_ITO[i], markersize=3.5)
+            rows = table[(table["among"] == pool) & (table["chooser"] == chooser)]
+            place = np.array([scores.index(score) for score in rows["score"]]) + shifts[i]
+            axis.hlines(place, rows["low"], rows["high"], color=OKABE_ITO[i], linewidth=1)
+            axis.plot(rows["beats"], place, MARKERS[i], color=OKABE_ITO[i], markersize=3.5)
         axis.set_title(f"among {pool}")
         axis.set_yticks(range(len(scores)), [score_label(score) for score in scores])
         axis.set_ylim(len(scores) - 0.5, -0.5)

@@ -52,13 +52,13 @@ def score_by_regularisation(table: pd.DataFrame, score: str) -> Figure:
         for j, name in enumerate(data):
             axis = axes[i, j]
             for method in names:
-                here = table[
+                rows = table[
                     (table["representation"] == kind) & (table["data"] == name) & (table["method"] == method)
                 ].sort_values("step")
-                middle = here["median"].clip(lower=SMALLEST)
-                axis.plot(here["step"], middle, color=looks[method]["color"], marker=looks[method]["marker"])
-                low, high = (here[f"{side} quartile"].clip(lower=SMALLEST) for side in ("lower", "upper"))
-                axis.fill_between(here["step"], low, high, color=looks[method]["color"], alpha=0.15, lw=0)
+                middle = rows["median"].clip(lower=SMALLEST)
+                axis.plot(rows["step"], middle, color=looks[method]["color"], marker=looks[method]["marker"])
+                low, high = (rows[f"{side} quartile"].clip(lower=SMALLEST) for side in ("lower", "upper"))
+                axis.fill_between(rows["step"], low, high, color=looks[method]["color"], alpha=0.15, lw=0)
             axis.set_yscale("log")
             axis.set_xticks(sorted(table["step"].unique()))
             few_ticks(axis.yaxis, log=True)
@@ -88,9 +88,9 @@ def mean_against_sampled(pairs: pd.DataFrame, score: str, points: int = POINTS) 
     ends = np.array([shown[["mean", "sampled"]].min().min(), shown[["mean", "sampled"]].max().max()])
     ends = np.clip(ends, SMALLEST, None) * [0.7, 1.4]
     for axis, name in zip(axes.ravel(), data, strict=False):
-        here = shown[shown["data"] == name]
-        colours = [looks[method]["color"] for method in here["method"]]
-        x, y = (here[side].clip(lower=SMALLEST) for side in ("sampled", "mean"))
+        of_data = shown[shown["data"] == name]
+        colours = [looks[method]["color"] for method in of_data["method"]]
+        x, y = (of_data[side].clip(lower=SMALLEST) for side in ("sampled", "mean"))
         axis.scatter(x, y, s=dot_size(len(x)), c=colours, linewidths=0, alpha=0.6, rasterized=True)
         axis.plot(ends, ends, color=GREY, linestyle="--", linewidth=0.7)
         axis.set(xscale="log", yscale="log", xlim=ends, ylim=ends, title=label(name, DATA))

@@ -50,7 +50,7 @@ def transfer_correlations(table: pd.DataFrame) -> Figure:
 
 
 def _maps(titles: Sequence[str], matrices: Sequence[pd.DataFrame]) -> Figure:
-    """Heat maps with square cells, as many beside each other as the page allows; names at the outer ones."""
+    """Heat maps with square cells, as many in a row as the page allows; names at the outer ones."""
     height, width = (max(matrix.shape[i] for matrix in matrices) for i in (0, 1))
     left = 0.12 + 0.06 * max(len(str(name)) for matrix in matrices for name in matrix.index)
     below = 0.1 + 0.06 * max(len(str(name)) for matrix in matrices for name in matrix.columns)

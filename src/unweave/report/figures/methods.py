@@ -85,9 +85,9 @@ def scores_by_method(runs: pd.DataFrame, scores: Sequence[str]) -> Figure:
     for i, data in enumerate(data_sets(runs)):
         for j, score in enumerate(scores):
             axis = axes[i, j]
-            here = runs[(runs["data"] == data) & runs[score].notna()]
+            of_data = runs[(runs["data"] == data) & runs[score].notna()]
             for place, method in enumerate(names):
-                values = here.loc[here["method"] == method, score].to_numpy()
+                values = of_data.loc[of_data["method"] == method, score].to_numpy()
                 violin(axis, values, place, looks[method]["color"])
             axis.set_xlim(-0.6, len(names) - 0.4)
             axis.set_xticks(range(len(names)), [label(name, METHODS) for name in names], rotation=90)
@@ -125,11 +125,11 @@ def scores_by_setting(runs: pd.DataFrame, scores: Sequence[str]) -> Figure:
         for j, score in enumerate(scores):
             axis = axes[i, j]
             for method in names:
-                here = placed[(placed["data"] == data) & (placed["method"] == method)]
-                here = here[here[score].notna()]
-                if here.empty:
+                of_method = placed[(placed["data"] == data) & (placed["method"] == method)]
+                of_method = of_method[of_method[score].notna()]
+                if of_method.empty:
                     continue
-                spread, look = quartiles(here.groupby("step")[score]), looks[method]
+                spread, look = quartiles(of_method.groupby("step")[score]), looks[method]
                 axis.plot(spread.index, spread["median"], **look)
                 low, high = spread["lower quartile"], spread["upper quartile"]
                 axis.fill_between(spread.index, low, high, color=look["color"], alpha=0.15, lw=0)
@@ -147,10 +147,10 @@ def scores_by_seed(runs: pd.DataFrame, scores: Sequence[str]) -> Figure:
     for i, data in enumerate(data_sets(runs)):
         for j, score in enumerate(scores):
             axis = axes[i, j]
-            here = runs[(runs["data"] == data) & runs[score].notna()]
-            if here.empty:
+            of_data = runs[(runs["data"] == data) & runs[score].notna()]
+            if of_data.empty:
                 continue
-            spread = quartiles(here.groupby(SETTING, observed=True, sort=False)[score])
+            spread = quartiles(of_data.groupby(SETTING, observed=True, sort=False)[score])
             spread = spread.sort_values("median", kind="stable")
             place = np.arange(len(spread))
             axis.vlines(place, spread["min"], spread["max"], color=OKABE_ITO[3], linewidth=1)
@@ -187,16 +187,16 @@ def shares_of_variance(table: pd.DataFrame) -> Figure:
         if i >= len(data):
             axis.set_visible(False)
             continue
-        here = table[table["data"] == data[i]].set_index("score").reindex(scores)[list(shades)].fillna(0.0)
+        shares = table[table["data"] == data[i]].set_index("score").reindex(scores)[list(shades)].fillna(0.0)
         left = np.zeros(len(scores))
         for name, colour in shades.items():
-            axis.barh(range(len(scores)), here[name], left=left, color=colour, height=0.75)
-            for place, (start, share) in enumerate(zip(left, here[name], strict=True)):
+            axis.barh(range(len(scores)), shares[name], left=left, color=colour, height=0.75)
+            for place, (start, share) in enumerate(zip(left, shares[name], strict=True)):
                 if share >= 0.12:
                     ink = "white" if name == "method" else "black"
                     middle = start + share / 2
                     axis.text(middle, place, f"{100 * share:.0f}", ha="center", va="center", color=ink)
-            left += here[name].to_numpy()
+            left += shares[name].to_numpy()
         axis.set(xlim=(0, 1), title=label(data[i], DATA))
         axis.set_yticks(range(len(scores)), [score_label(name) for name in scores])
         axis.set_xticks([0, 0.5, 1], ["0", "50", "100"])

@@ -101,8 +101,8 @@ def score_across_data(means: pd.DataFrame, score: str) -> Figure:
                 axis.set_visible(False)
                 continue
             for method in names:
-                here = settings[settings["method"] == method]
-                axis.scatter(here[first], here[second], s=8, linewidths=0, **looks[method])
+                of_method = settings[settings["method"] == method]
+                axis.scatter(of_method[first], of_method[second], s=8, linewidths=0, **looks[method])
             few_ticks(axis.xaxis)
             few_ticks(axis.yaxis)
             axis.tick_params(labelleft=j == 0, labelbottom=i == n - 1)

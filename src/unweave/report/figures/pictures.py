@@ -17,7 +17,7 @@ TITLE = 0.22  # inches
 
 @styled
 def reconstructions(sheets: Sequence[tuple[str, Path]]) -> Figure:
-    """Sheets with their titles, two beside each other."""
+    """Sheets with their titles, two in a row."""
     from matplotlib.figure import Figure as NewFigure
     from PIL import Image
 

@@ -37,9 +37,10 @@ def choice_by_agreement(material: Material) -> Section | str:
         for data in data_sets(table)
     ]
     one = data_sets(table)[0]
-    here = runs[(runs["data"] == one) & runs[choosers].notna().any(axis=1)]
+    chosen_runs = runs[(runs["data"] == one) & runs[choosers].notna().any(axis=1)]
     title = f"UDR and ModelCentrality against metrics on {label(one, DATA)}. {DRAWN}"
-    drawings.append(Drawing("chosen_pairs", title, partial(metrics.scores_against, here, choosers, scores)))
+    draw = partial(metrics.scores_against, chosen_runs, choosers, scores)
+    drawings.append(Drawing("chosen_pairs", title, draw))
     caption = (
         "How often the chosen run beats a random one: means over choices. Intervals: 95%, bootstrap over "
         "choices; a single choice has none."
@@ -60,11 +61,11 @@ def finding(table: pd.DataFrame) -> str:
     """What the table says, in one sentence."""
     parts = []
     for chooser in dict.fromkeys(table["chooser"]):
-        here = table[table["chooser"] == chooser]
-        beats = here.groupby("among", sort=False)["beats"].mean()
+        of_chooser = table[table["chooser"] == chooser]
+        beats = of_chooser.groupby("among", sort=False)["beats"].mean()
         words = [f"{share:.2f} among {among}" for among, share in beats.items()]
-        above = (here["low"] > 0.5).sum()
-        intervals = here["low"].notna().sum()
+        above = (of_chooser["low"] > 0.5).sum()
+        intervals = of_chooser["low"].notna().sum()
         sure = f" ({above} of {counted(intervals, 'interval')} above 0.5)" if intervals else ""
         parts.append(f"{score_label(chooser)} {listed(words)}{sure}")
     return (

@@ -33,9 +33,9 @@ def downstream_tasks(material: Material) -> Section | str:
         title = f"Spearman's correlation of {what} with metrics, in hundredths; numbers are training points."
         drawings.append(Drawing(name, title, partial(correlations.correlations, table, tasks, scores)))
         shown = [task for task in tasks if task.endswith(("_10000", "efficiency"))] or tasks[-2:]
-        here = runs[runs["data"] == one]
+        of_data = runs[runs["data"] == one]
         title = f"The same against metrics on {label(one, DATA)}. {DRAWN}"
-        draw = partial(metrics.scores_against, here, shown, scores)
+        draw = partial(metrics.scores_against, of_data, shown, scores)
         drawings.append(Drawing(f"{name}_pairs", title, draw))
         sheets.append(Sheet(name, f"Spearman's correlation. {INTERVALS}", table))
         sentences.append(findings.on_downstream(table, what))

@@ -6,18 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.plugins.loading import is_reference, load_reference
 from unweave.study.folder import StudyFolder
 from unweave.study.planner import Unit
-from unweave.study.progress import Status
+from unweave.study.progress import Status, StatusCallback
 from unweave.study.work import Work
 from unweave.training.trainer import Stopped, noted_signals
 
 POLL = 0.2  # seconds between two calls of an engine
-Tell: TypeAlias = Callable[[Status], None]
 
 # An engine is a frozen dataclass whose fields are its options. It is imported when it is chosen.
 ENGINES = {
@@ -65,7 +64,7 @@ class Engine(Protocol):
         """Prepare a job. The context closes what the job needed, after `Crew.stop`."""
 
 
-def drive(engine: Engine, job: EngineJob, tell: Tell | None = None) -> Status:
+def drive(engine: Engine, job: EngineJob, tell: StatusCallback | None = None) -> Status:
     """Run a job until all of its tasks are done or failed; a signal stops it with `Stopped`."""
     with engine.start(job) as crew:
         signal, note = None, ""
@@ -81,7 +80,7 @@ def drive(engine: Engine, job: EngineJob, tell: Tell | None = None) -> Status:
         return status
 
 
-def _advance_to_end(crew: Crew, tell: Tell | None) -> int | None:
+def _advance_to_end(crew: Crew, tell: StatusCallback | None) -> int | None:
     """Call a crew until nothing is open, or until a signal comes; return the signal."""
     # Signals are recorded, not raised: an exception from a signal handler would leave Ray in a broken state.
     with noted_signals() as signals:

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing.context import ForkServerContext, SpawnContext
@@ -17,11 +17,12 @@ from types import ModuleType
 import torch
 
 from unweave.errors import DiskFullError, UnweaveError
+from unweave.layout import WORKERS_LOG_FILE
 from unweave.study.engines.engine import Crew, EngineJob, drive
 from unweave.study.folder import StudyFolder
 from unweave.study.ledger import Kind, Ledger
 from unweave.study.planner import Unit
-from unweave.study.progress import Status, status_of
+from unweave.study.progress import Status, StatusCallback, status_of
 from unweave.study.tasks import open_ledger
 from unweave.study.work import TrainAndScore, Work
 from unweave.study.worker import Driver, Worker, stop_on_signals
@@ -83,7 +84,7 @@ def run_local(
     study: StudyFolder,
     units: Sequence[Unit],
     posts: Sequence[Post],
-    tell: Callable[[Status], None] | None = None,
+    tell: StatusCallback | None = None,
     ledger_path: Path | None = None,
 ) -> Status:
     """Work on units until all are done or failed. Other drivers may work on the same study meanwhile."""
@@ -178,7 +179,7 @@ def _without_main_script() -> Iterator[None]:
 def _worker(path: Path, ledger_path: Path, post: Post, driver: Driver) -> None:
     stop_on_signals()
     # What a worker says goes into a file, so that it does not tear the driver's progress apart.
-    log = (path / "workers.log").open("a", buffering=1)
+    log = (path / WORKERS_LOG_FILE).open("a", buffering=1)
     os.dup2(log.fileno(), 1)
     os.dup2(log.fileno(), 2)
     torch.set_num_threads(post.threads)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from unweave.study.engines.remote import Answer, Files, Job, Outcome, do_job, fi
 from unweave.study.folder import StudyFolder
 from unweave.study.ledger import DEATHS, Ledger, Task
 from unweave.study.planner import Unit, read_plan
-from unweave.study.progress import Status, status_of
+from unweave.study.progress import Status, StatusCallback, status_of
 from unweave.study.tasks import open_ledger
 from unweave.study.work import TrainAndScore, Work
 from unweave.study.worker import ALONE, RENEW, format_error, note_failure, note_success
@@ -63,7 +63,7 @@ def run_ray(
     units: Sequence[Unit],
     work: Work,
     address: str | None = None,
-    tell: Callable[[Status], None] | None = None,
+    tell: StatusCallback | None = None,
     *,
     portion: Portion | None = None,
     in_flight: int | None = None,
@@ -238,8 +238,8 @@ class _Board:
 
 
 def _task(job: Job, files: Files | None, board: Any) -> Answer:
-    def progress(share: float) -> None:
-        board.write.remote(job.task.id, share)
+    def progress(done: int, total: int, _what: str = "") -> None:
+        board.write.remote(job.task.id, done / total)
 
     return do_job(job, files, progress)
 
@@ -254,7 +254,7 @@ def _fitted(work: Work, portion: Portion) -> Work:
 
 @contextmanager
 def _beacon(study: StudyFolder, in_place: bool) -> Iterator[str | None]:
-    """A file in the study's folder by which machines know that they see it; None if they shall not."""
+    """A file by which machines check that they see the study's folder; None if they must not use it."""
     if not in_place:
         yield None
         return

@@ -39,7 +39,7 @@ def cluster(address: str | None) -> Iterator[None]:
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
-        _knock(address)
+        _check_address(address)
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:
         reason = str(error.__cause__ or error).strip().rpartition("\n")[2].rstrip(".")
@@ -54,7 +54,7 @@ def cluster(address: str | None) -> Iterator[None]:
         ray.shutdown()
 
 
-def _knock(address: str | None) -> None:
+def _check_address(address: str | None) -> None:
     """Check that the address answers: Ray itself tries for minutes."""
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():

@@ -20,19 +20,20 @@ from typing import TypeAlias
 import torch
 
 from unweave.errors import DiskFullError, MissingFileError
-from unweave.evaluation.score_store import SCORES
 from unweave.files import write_bytes, write_json
+from unweave.layout import ENDING_FILE, LOG_FILE, RESULT_FILE, SCORES_FILE, SPEC_FILE, STUDY_FILE
 from unweave.locks import hold
+from unweave.progress import Progress, no_progress
 from unweave.study.folder import StudyFolder
 from unweave.study.ledger import Task
 from unweave.study.planner import Unit
 from unweave.study.spec import StudySpec
-from unweave.study.work import Progress, Work
+from unweave.study.work import Work
 from unweave.study.worker import format_error
 from unweave.training.trainer import Stopped
 
 Files: TypeAlias = dict[str, dict[str, bytes]]  # of a run, by names inside its folder
-UNFINISHED = ("spec.json", "log.jsonl")  # what is worth sending of a run that has not ended
+UNFINISHED = (SPEC_FILE, LOG_FILE)  # what is worth sending of a run that has not ended
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,7 @@ def _do(job: Job, study: StudyFolder, progress: Progress, answer: Answer) -> Non
             return
     for run in job.unit.runs:
         with _noted(answer, run):
-            job.work.evaluate(study, run, _untold)
-
-
-def _untold(_share: float) -> None:
-    pass
+            job.work.evaluate(study, run, no_progress)
 
 
 @contextmanager
@@ -121,7 +118,7 @@ def _in_folder(job: Job) -> Iterator[StudyFolder]:
     """The study's own folder."""
     # A machine that was given up may still be at work; two must not write into the same folders.
     with hold(job.folder / "locks" / job.task.id):
-        yield _study(job.folder, (job.folder / "study.json").stat().st_mtime_ns)
+        yield _study(job.folder, (job.folder / STUDY_FILE).stat().st_mtime_ns)
 
 
 @lru_cache(1)
@@ -170,7 +167,7 @@ def _new_files(study: StudyFolder, unit: Unit, sent: Files) -> Files:
     """What is worth sending back."""
     new: Files = {}
     for run, parts in files_of(study, unit).items():
-        ended = "result.json" in parts
+        ended = RESULT_FILE in parts
         before = sent.get(run, {})
         new[run] = {
             name: content
@@ -186,16 +183,16 @@ def receive(study: StudyFolder, files: Mapping[str, Mapping[str, bytes]]) -> Non
     Runs that trained together end together, as in training itself: a kill in between leaves all of them
     prepared to end, or open. Scores come last: they are of a run that has ended.
     """
-    ended = [run for run, parts in files.items() if "result.json" in parts]
+    ended = [run for run, parts in files.items() if RESULT_FILE in parts]
     for run, parts in files.items():
         for name, content in parts.items():
-            if name not in ("result.json", SCORES):
+            if name not in (RESULT_FILE, SCORES_FILE):
                 write_bytes(study.run_path(run) / name, content)
         if run in ended:
-            ending = {"result": json.loads(parts["result.json"]), "together": ended}
-            write_json(study.run_path(run) / "ending.json", ending)
+            ending = {"result": json.loads(parts[RESULT_FILE]), "together": ended}
+            write_json(study.run_path(run) / ENDING_FILE, ending)
     for run in ended:
         study.run_folder(run).complete()
     for run, parts in files.items():
-        if SCORES in parts:
-            write_bytes(study.run_path(run) / SCORES, parts[SCORES])
+        if SCORES_FILE in parts:
+            write_bytes(study.run_path(run) / SCORES_FILE, parts[SCORES_FILE])

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from unweave.errors import UnweaveError
 from unweave.files import write_json, write_text
+from unweave.layout import ERROR_FILE, RESULT_FILE, SCORES_FILE
 from unweave.locks import claim
 from unweave.study.engines.engine import Crew, EngineJob
 from unweave.study.engines.slurm_queue import Queue, array_text, queue, submit, was_cancelled
@@ -28,6 +29,8 @@ from unweave.study.progress import Status, status_of_folders
 from unweave.study.tasks import has_failed, is_done
 
 SCHEMA = 1
+JOBS_FILE = "jobs.json"
+DRIVER_LOCK_FILE = "driver.lock"
 SHARDS = 8  # jobs of an array, unless the user says how many
 MAX_UNANSWERED = 20  # failed calls of squeue in a row after which the driver gives up
 USER_ERROR = 2  # exit status of a command that ended with an UnweaveError
@@ -59,7 +62,7 @@ class SlurmEngine:
                 raise UnweaveError(f"{name} must be a whole number >= 1; got {count}.")
         folder = slurm_folder(job.study)
         folder.mkdir(parents=True, exist_ok=True)
-        with claim(folder / "driver.lock", f"the Slurm engine of {job.study.path}"):
+        with claim(folder / DRIVER_LOCK_FILE, f"the Slurm engine of {job.study.path}"):
             yield _Jobs(self, job)
 
 
@@ -81,7 +84,7 @@ class Record:
     jobs: dict[int, Submission] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
-        """Write the record, whole or not at all."""
+        """Write the record atomically."""
         jobs = {str(shard): asdict(submission) for shard, submission in self.jobs.items()}
         write_json(path, {"schema": SCHEMA, "shards": self.shards, "jobs": jobs})
 
@@ -108,7 +111,7 @@ def slurm_folder(study: StudyFolder) -> Path:
 
 def submitted_jobs(study: StudyFolder) -> list[str]:
     """The ids of the last jobs of all shards of a study; empty if it was not submitted to Slurm."""
-    record = Record.read(slurm_folder(study) / "jobs.json")
+    record = Record.read(slurm_folder(study) / JOBS_FILE)
     return _ids(record.jobs) if record else []
 
 
@@ -170,7 +173,7 @@ class _Jobs:
 
     def _attached(self) -> Record | None:
         """The record of an earlier driver, if one of its jobs is still queued or it fits this call."""
-        record = Record.read(self.folder / "jobs.json")
+        record = Record.read(self.folder / JOBS_FILE)
         if record is None:
             return None
         if (jobs := self._queue()) is None:
@@ -243,13 +246,13 @@ class _Jobs:
             return
         for shard in set(shards) - set(self.seen):  # failures of an earlier driver are tried again
             for run in self._runs(shard):
-                (self.study.run_path(run) / "error.json").unlink(missing_ok=True)
+                (self.study.run_path(run) / ERROR_FILE).unlink(missing_ok=True)
         script = self._write_script()
         job_id = submit(script, shards)
         for shard in shards:
             self.record.jobs[shard] = self._submission(shard, job_id)
             self.seen[shard] = time.time()
-        self.record.write(self.folder / "jobs.json")
+        self.record.write(self.folder / JOBS_FILE)
         self.job.say(
             f"submitted Slurm job {job_id} with shards {array_text(shards)} of {self.record.shards}: {script}"
         )
@@ -284,7 +287,7 @@ class _Jobs:
     def _has_untouched_runs(self, shard: int) -> bool:
         """Whether runs of a shard have not been trained: they were added after its job had started."""
         paths = [self.study.run_path(run) for run in self._runs(shard)]
-        return not all((path / "result.json").exists() or (path / "error.json").exists() for path in paths)
+        return not all((path / RESULT_FILE).exists() or (path / ERROR_FILE).exists() for path in paths)
 
     def _progress(self, shard: int) -> int:
         """A number that grows with each checkpoint and each score of a shard."""
@@ -292,5 +295,5 @@ class _Jobs:
         for run in self._runs(shard):
             folder = self.study.run_folder(run)
             total += self.study.runs[run].steps if folder.ended else folder.newest_checkpoint
-            total += (folder.path / "scores.json").exists()
+            total += (folder.path / SCORES_FILE).exists()
         return total

@@ -13,7 +13,7 @@ from unweave.report.published import STUDY_SCORES
 from unweave.report.sections.section import Drawing, Section, Sheet
 
 
-def own_beside_published(own: pd.DataFrame, published: pd.DataFrame) -> Section | str:
+def agreement_with_published(own: pd.DataFrame, published: pd.DataFrame) -> Section | str:
     """For each setting that both tables of results have: whether the own runs agree."""
     table = agreement(own, published)
     if table.empty:
@@ -32,6 +32,6 @@ def own_beside_published(own: pd.DataFrame, published: pd.DataFrame) -> Section 
         )
         for data in data_sets(shown)
     ]
-    sheet = Sheet("agreement", "Means over seeds (medians for losses) beside published ones.", table)
+    sheet = Sheet("agreement", "Means over seeds (medians for losses), own and published.", table)
     question = "Do own runs agree with the published ones?"
     return Section("agreement", question, agreement_sentence(table), tuple(drawings), (sheet,))
