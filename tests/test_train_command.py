@@ -249,7 +249,7 @@ def test_a_gpu_that_is_not_here(tmp_path: Path) -> None:
     done = run("vae", "--device", "cuda", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr == "unweave: a GPU was asked for, and torch finds none here. Use --device cpu.\n"
+    assert done.stderr == "unweave: a GPU was requested, but torch finds none. Use --device cpu.\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -275,7 +275,7 @@ def test_folders_and_checkpoints_that_are_not_of_the_run(tmp_path: Path) -> None
     ):
         train_here(*arguments)
     (folder / "checkpoint-2.safetensors").write_bytes(whole)  # tensors, but not those of a checkpoint
-    with pytest.raises(UnweaveError, match=r"cannot go on from step 2 .* Delete that checkpoint"):
+    with pytest.raises(UnweaveError, match=r"cannot resume from step 2 .* Delete that checkpoint"):
         train_here(*arguments)
     (folder / "checkpoint-2.safetensors").unlink()
     train_here(*arguments)

@@ -46,6 +46,7 @@ def evaluate_codes(
     seed: int = 0,
     points: tuple[int, int] = (10_000, 5_000),
     factors: Path | None = None,
+    kinds: str | None = None,
     keep_codes: bool = False,
     json: Path | None = None,
     plot: Path | None = None,
@@ -75,6 +76,8 @@ def evaluate_codes(
         How many points to train and to test on.
     factors
         File of the factors (.npy, .csv, .tsv, .parquet) of a file that holds codes only.
+    kinds
+        Kinds of factors that are not to be inferred, such as angle=circular:360,year=continuous.
     keep_codes
         Keep the codes of the whole grid in the run's folder.
     json
@@ -98,9 +101,9 @@ def evaluate_codes(
     metrics_named(metrics)  # a wrong name is an error before anything takes time
     check_output(json)
     check_output(plot, PICTURE)
-    kinds = ("mean", "sampled") if representation == "both" else (representation,)
+    representations = ("mean", "sampled") if representation == "both" else (representation,)
     effort = Effort(points, repeats, seed)
-    options = Options(metrics, kinds, effort, device, data, data_root, keep_codes, factors)
+    options = Options(metrics, representations, effort, device, data, data_root, keep_codes, factors, kinds)
     scores, skipped = evaluate_subjects(subjects, options)
     if json is not None:
         write(scores, json)

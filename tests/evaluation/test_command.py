@@ -18,7 +18,7 @@ from unweave.errors import DiskFullError, UnweaveError
 from unweave.evaluation import score_store as kept
 from unweave.evaluation.evaluate import Effort
 from unweave.evaluation.files import read_codes_and_factors
-from unweave.evaluation.score_store import evaluate_and_keep, evaluate_run
+from unweave.evaluation.score_store import evaluate_run
 from unweave.files import write_json
 
 FACTORS = grid(3, 4, repeats=5)
@@ -75,7 +75,7 @@ def test_scores_of_a_read_only_folder_are_printed_with_a_note(
     monkeypatch.setattr(kept, "hold", refuse_to_write(errno.EROFS))
     assert command(run, *SMALL) == 0
     said = capsys.readouterr()
-    assert "mig[bins20,mean]" in said.out
+    assert "mig[bins20,n60,mean]" in said.out
     assert "->" not in said.out
     assert said.err == (
         f"unweave: the scores were not kept: cannot write {run / 'scores.json'}: read-only file system.\n"
@@ -90,9 +90,11 @@ def test_scores_that_cannot_be_kept_are_returned_and_are_an_error_for_a_study(
     expected = dict(unweave.evaluate(run, metrics="mig, sap", points=EFFORT.points))
     evaluate_run(run, "mig", effort=EFFORT)
     monkeypatch.setattr(kept, "write_json", refuse_to_write(errno.EROFS))
-    done = evaluate_and_keep(run, "mig, sap", effort=EFFORT)
-    assert dict(done.records[0]) == expected  # what was kept before, and what is new
-    assert "scores.json: read-only file system." in str(done.not_kept)
+    failures: list[UnweaveError] = []
+    [record] = evaluate_run(run, "mig, sap", effort=EFFORT, on_unwritable=failures.append)
+    assert dict(record) == expected  # what was kept before, and what is new
+    [failure] = failures
+    assert "scores.json: read-only file system." in str(failure)
     with pytest.raises(UnweaveError, match="the scores were not kept: cannot write"):
         evaluate_run(run, "sap", effort=EFFORT)
     (run.path / "scores.json").unlink()

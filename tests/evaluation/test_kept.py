@@ -110,7 +110,7 @@ def test_command_on_a_file(tmp_path: Path) -> None:
     done = command(tmp_path / "codes.npz", "--metrics", "mig,sap", "--json", tmp_path / "s.json",
                    "--plot", tmp_path / "m.png")  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "mig[bins20,mean]" in done.stdout
+    assert "mig[bins20,n60,mean]" in done.stdout
     assert "40 + 20 points" in done.stdout
     [record] = json.loads((tmp_path / "s.json").read_text())
     assert record["scores"][0]["value"] > 0.9

@@ -48,14 +48,14 @@ def test_images_of_noise_are_not_predicted() -> None:
         "own has 60 images; scores from fewer than 1,000 are rough.",
         "Test points show 20 images of own, training points 40 others.",
     )
-    assert scores.score("dci.completeness").protocol == "dci[trees100,depth3,rate0.1,disjoint,mean]"
-    assert scores.score("mig").protocol == "mig[bins20,mean]"  # nothing is held out from counting
+    assert scores.score("dci.completeness").protocol == "dci[trees100,depth3,rate0.1,n400+200,disjoint,mean]"
+    assert scores.score("mig").protocol == "mig[bins20,n400,mean]"  # nothing is held out from counting
 
 
 def test_points_of_one_image_are_on_one_side() -> None:
     source = GroundTruthSource(means, noise_grid())
     for seed in range(3):
-        sample = source.sample(POINTS, "mean", Stream.of(seed), again=False)
+        sample = source.sample(POINTS, "mean", Stream.of(seed))
         assert not {*map(tuple, sample.codes)} & {*map(tuple, sample.test_codes)}
         assert len({*map(tuple, sample.test_factors)}) == 20
         assert (len(sample.codes), len(sample.test_codes)) == POINTS
@@ -65,7 +65,7 @@ def test_rows_not_combinations_are_held_out_where_a_combination_has_several_imag
     own = from_arrays(IMAGES, FACTORS[:, :1])
     assert isinstance(own, GroundTruth)
     assert own.stochastic
-    sample = GroundTruthSource(means, own).sample(POINTS, "mean", Stream.of(0), again=False)
+    sample = GroundTruthSource(means, own).sample(POINTS, "mean", Stream.of(0))
     assert not {*map(tuple, sample.codes)} & {*map(tuple, sample.test_codes)}
     assert set(sample.test_factors[:, 0]) == set(sample.factors[:, 0]) == {0, 1, 2}
     assert sample.notes == ("Test points show 20 images of own, training points 40 others.",)
@@ -83,7 +83,7 @@ def test_data_sets_of_the_catalogue_keep_the_published_protocol() -> None:
     cars = GroundTruth(**named, shape=(1, 8, 8), render=render, card=TINY.card, source="")  # type: ignore[arg-type]
     source = GroundTruthSource(means, cars)
     assert not source.disjoint
-    sample = source.sample((10_000, 5_000), "mean", Stream.of(7), again=False)
+    sample = source.sample((10_000, 5_000), "mean", Stream.of(7))
     drawn = cars.sample_factors(15_000, Stream.of(7))
     np.testing.assert_array_equal(sample.factors, drawn[:10_000])
     np.testing.assert_array_equal(sample.test_factors, drawn[10_000:])
@@ -113,15 +113,14 @@ def test_constant_factors_are_left_out_as_abilities_promise() -> None:
     assert dict(scores) == dict(unweave.evaluate(pixels, data=plain, **asked))  # type: ignore[arg-type]
 
 
-def test_suites_leave_out_continuous_factors_of_collections() -> None:
+def test_continuous_factors_of_collections_are_measured() -> None:
     values = {"size": Stream.of(1).normal(60, 1)[:, 0], "shape": FACTORS[:, 0], "x": FACTORS[:, 1]}
     own = from_arrays(IMAGES, values)
     assert isinstance(own, Collection)
     scores = unweave.evaluate(pixels, data=own, metrics="quick")
-    assert scores.factors == ("shape", "x")
-    assert scores.notes == ('factor "size" was left out: it is continuous; bin it first.',)
-    with pytest.raises(UnweaveError, match='"size" of own is continuous, and scores count values: bin it'):
-        unweave.evaluate(pixels, data=own, metrics="mig")
+    assert scores.factors == ("size", "shape", "x")
+    assert scores.notes[0].startswith('Kinds of factors: "size" is continuous, "shape" is ordinal')
+    assert "factor-quantiles20" in unweave.evaluate(pixels, data=own, metrics="mig").scores[0].protocol
 
 
 def test_images_without_factors_have_unsupervised_scores(tmp_path: Path) -> None:
@@ -163,10 +162,12 @@ def test_what_says_nothing_of_one_factor_is_left_out_of_suites_and_noted_by_name
     codes, factors = Stream.of(2).normal(200, 3), Stream.of(3).integers(200, [4])
     suite = unweave.evaluate(codes, factors, metrics="all", points=(60, 30))
     names = ["beta_vae_score", "factor_vae_score", "modularity", "med"]
-    assert not {score.metric for score in suite.scores} & set(names)
+    left_out = [metric.name for metric in METRICS if metric.least_factors > 1]
+    assert set(names) <= set(left_out)
+    assert not {score.metric for score in suite.scores} & set(left_out)
     assert suite.notes[0] == (
-        "beta_vae_score, factor_vae_score, modularity and med were left out: there is only one factor, and "
-        "nothing to compare it with."
+        f"{', '.join(left_out[:-1])} and {left_out[-1]} were left out: there is only one factor, and nothing "
+        "to compare it with."
     )
     assert suite.notes[-1] == (
         "dci.disentanglement, dci_svm.disentanglement, dci_forest.disentanglement, dci_lasso.disentanglement "

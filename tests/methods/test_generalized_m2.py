@@ -205,7 +205,7 @@ def test_any_factorisation_is_declared_in_two_lines() -> None:
 
 
 def test_mistakes_are_said_in_a_sentence() -> None:
-    with pytest.raises(UnweaveError, match="y must come before z, which is given it"):
+    with pytest.raises(UnweaveError, match="y must come before z, which depends on it"):
         GeneralizedM2(inference="q(z|x,y) q(y|x)")
     with pytest.raises(UnweaveError, match="samples of generalized_m2 must be at least 1; got 0"):
         GeneralizedM2(samples=0)

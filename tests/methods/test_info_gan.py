@@ -307,7 +307,7 @@ def test_codes_are_decoded_without_noise_and_within_their_range(noise: int) -> N
     case = Played.of(InfoGAN(noise=noise))
     codes = torch.full((2, 3, 4), math.sqrt(3))
     generator: Any = case.networks[GENERATOR]
-    expected = generator.each_alone(torch.cat([torch.ones(2, 3, 4), torch.zeros(2, 3, noise)], -1))
+    expected = generator.independent_logits(torch.cat([torch.ones(2, 3, 4), torch.zeros(2, 3, noise)], -1))
     torch.testing.assert_close(case.method.decode(case.networks, codes), expected)
     torch.testing.assert_close(case.method.decode(case.networks, 5 * codes), expected)
     assert not torch.allclose(case.method.decode(case.networks, 0.5 * codes), expected)

@@ -4,9 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from metrics.grids import drawn, grid, noise
 from unweave.errors import UnweaveError
+from unweave.metrics import irs, mig, sap
 from unweave.metrics.checks import (
     check_bins,
     check_codes,
@@ -100,6 +102,18 @@ def test_continuous_factors_are_kept() -> None:
 def test_nothing_is_asked_of_factors_that_need_not_vary() -> None:
     factors = np.hstack([np.zeros((20, 1)), np.arange(20)[:, None] * 5])
     assert (check_codes_factors(CODES[:20], factors, varied=False)[1] == factors).all()
+
+
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.csc_matrix, scipy.sparse.coo_array])
+def test_sparse_codes_score_like_dense_ones(kind: type) -> None:
+    factors = drawn((3, 4), 90)
+    dense = factors * (factors > 1) * 0.5
+    sparse = kind(dense)
+    assert mig(sparse, factors) == mig(dense, factors)
+    assert sap(sparse, factors) == sap(dense, factors)
+    assert irs(sparse, factors) == irs(dense, factors)
+    with pytest.raises(UnweaveError, match="must be finite; 1 of 180"):
+        check_codes(kind(np.where(np.arange(180).reshape(90, 2) == 7, np.nan, dense)))
 
 
 def test_checked_arrays_are_copies() -> None:

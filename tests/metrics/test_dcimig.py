@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from metrics.grids import awkward_codes, grid
+from metrics.grids import grid
 from unweave.metrics import dcimig
 
 
@@ -26,8 +26,3 @@ def test_an_unknown_factor_costs_its_entropy() -> None:
 def test_a_single_factor_has_no_rival() -> None:
     factors = grid(4)
     assert dcimig(factors // 2, factors) == pytest.approx(0.5, abs=1e-12)
-
-
-@pytest.mark.parametrize("name", awkward_codes())
-def test_awkward_codes_get_a_score(name: str) -> None:
-    assert 0 <= dcimig(awkward_codes()[name], grid(3, 4, repeats=10)) <= 1

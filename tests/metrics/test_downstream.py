@@ -1,5 +1,7 @@
 """Downstream tasks: the logistic regression against scikit-learn's, and accuracies that are known."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -7,6 +9,7 @@ from sklearn.linear_model import LogisticRegressionCV  # type: ignore[import-unt
 from sklearn.model_selection import KFold  # type: ignore[import-untyped]
 from threadpoolctl import threadpool_limits
 
+from metrics.reference_cases import load_case
 from unweave.errors import UnweaveError
 from unweave.metrics.downstream import Downstream, Predictor, downstream, statistical_efficiency
 from unweave.metrics.estimators.logistic import PENALTIES, fit_logistic_cv
@@ -56,6 +59,17 @@ def test_equally_good_penalties_give_the_smallest() -> None:
     assert (model.predict(codes) == np.bincount(factors[:, 0]).argmax()).all()
 
 
+# Mean test accuracy after 100 points of GradientBoostingClassifier(random_state=0) of scikit-learn 0.21.3.
+STUDY_TREES = {"dsp_perfect": 0.6818, "dsp_small_scale": 0.7301, "cars_perfect": 0.5570}
+
+
+@pytest.mark.parametrize("name", STUDY_TREES)
+def test_trees_have_the_accuracy_of_the_scikit_learn_of_the_study(reference: Path, name: str) -> None:
+    case = load_case(reference, name)
+    task = downstream(*case.train, test=case.test, predictor="trees", sizes=[100])
+    assert task.mean_test_accuracy(100) == pytest.approx(STUDY_TREES[name], abs=0.01)
+
+
 def test_middle_values_of_an_ordered_factor_get_the_smallest_penalty() -> None:
     # No line tells them from the rest, so "no" is the best answer at every C. Hence more points can do harm.
     factors = np.arange(700) % 7
@@ -70,6 +84,20 @@ def test_middle_values_of_an_ordered_factor_get_the_smallest_penalty() -> None:
                 Cs=10, cv=KFold(5), scoring="accuracy", l1_ratios=(0.0,), use_legacy_attributes=False,
             ).fit(codes, factors == value)  # fmt: skip
         assert model.penalties[value] == pytest.approx(theirs.C_)
+
+
+def test_logistic_regression_reaches_its_optimum_for_any_offset_and_scale() -> None:
+    codes, factors = some_data(300, [3, 5])
+    expected = downstream(codes, factors).test_accuracy
+    plain = fit_logistic_cv(codes, factors[:, 0])
+    for offset in (100.0, -300.0, 1e4, 1e10):
+        moved = fit_logistic_cv(codes + offset, factors[:, 0])
+        assert np.allclose(moved.weights[:, :-1], plain.weights[:, :-1], rtol=1e-3, atol=1e-4)
+        assert np.abs(downstream(codes + offset, factors).test_accuracy - expected).max() <= 0.02
+    dependent = np.hstack([codes, codes.sum(axis=1, keepdims=True)])
+    for scale in (1e6, 1e10):  # next to no penalty is left
+        task = downstream(dependent * scale + scale, factors)
+        assert (task.test_accuracy[1] > 0.5).all()
 
 
 def test_logistic_regression_of_separable_and_huge_codes() -> None:

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from metrics.grids import awkward_codes, drawn, grid, noise
+from metrics.grids import drawn, grid, noise
 from metrics.reference_cases import NAMES, load_case
 from unweave.errors import UnweaveError
 from unweave.metrics import mig, mig_posterior
@@ -50,11 +50,6 @@ def test_a_single_code_has_no_rival() -> None:
     factors = grid(2, 4)
     assert mig(factors[:, 1:], factors) == pytest.approx(0.5, abs=1e-12)
     assert mig(factors[:, 1:], factors[:, 1:]) == pytest.approx(1, abs=1e-12)
-
-
-@pytest.mark.parametrize("name", awkward_codes())
-def test_awkward_codes_get_a_score(name: str) -> None:
-    assert 0 <= mig(awkward_codes()[name], grid(3, 4, repeats=10)) <= 1
 
 
 def test_a_factor_with_one_value_is_refused() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from metrics.grids import awkward_codes, drawn, grid, noise
+from metrics.grids import drawn, grid, noise
 from metrics.reference_cases import NAMES, load_case
 from unweave.errors import UnweaveError
 from unweave.metrics import modularity, mutual_information
@@ -46,11 +46,6 @@ def test_with_one_factor_a_code_knows_nothing_else() -> None:
 
 def test_noise_scores_about_0_7() -> None:
     assert modularity(noise(10_000, 10), drawn([3, 6, 40, 32, 32], 10_000)) == pytest.approx(0.7, abs=0.05)
-
-
-@pytest.mark.parametrize("name", awkward_codes())
-def test_awkward_codes_get_a_score(name: str) -> None:
-    assert 0 <= modularity(awkward_codes()[name], grid(3, 4, repeats=10)) <= 1
 
 
 def test_dead_is_one_of_two_words() -> None:

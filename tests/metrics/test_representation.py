@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from metrics.grids import grid, noise
+from metrics.grids import drawn, grid, noise
 from unweave.errors import UnweaveError
 from unweave.metrics import beta_vae_score, factor_vae_score
 from unweave.metrics.representation import Representation, check_count, parts
@@ -122,6 +122,40 @@ def test_rows_stand_in_for_chosen_points() -> None:
     by_table = factor_vae_score(table, train=600, test=600)
     assert by_rows.eval_accuracy == pytest.approx(by_table.eval_accuracy, abs=0.03)
     assert beta_vae_score(rows, train=200, test=200).eval_accuracy > 0.95
+
+
+def test_noise_in_rows_scores_chance() -> None:
+    """Neither a row paired with itself nor a row seen in training tells which factor is held fixed."""
+    scores = []
+    for seed in range(6):
+        factors = drawn((4, 24, 183), 1000, seed)
+        rows = Representation.from_rows(noise(1000, 10, seed), factors)
+        beta = beta_vae_score(rows, train=1000, test=500).eval_accuracy
+        scores.append([beta, factor_vae_score(rows, train=1000, test=500).eval_accuracy])
+    assert np.abs(np.mean(scores, axis=0) - 1 / 3).max() < 0.06
+
+
+def test_a_pair_is_two_different_rows() -> None:
+    factors = np.array([[0], [0], [1], [1], [1], [7], [5], [5]])
+    rows = Representation.from_rows(np.arange(8.0)[:, None], factors)
+    assert rows.sizes == (3,)  # the value 7 occurs once, so it cannot be held fixed
+    values = Stream.of(0).integers(400, rows.sizes)
+    one, other = rows.pairs(values, values, Stream.of(1), np.zeros(400, np.int64))
+    pairs = {(int(a), int(b)) for a, b in zip(one[:, 0], other[:, 0], strict=True)}
+    assert pairs == {(a, b) for a in range(8) for b in range(8) if a != b and factors[a] == factors[b]}
+
+
+def test_training_and_test_points_come_from_different_rows() -> None:
+    factors = grid(3, 4, repeats=20)
+    rows = Representation.from_rows(np.arange(len(factors))[:, None], factors)
+    fit, test = (part.rows for part in rows.separated(Stream.of(0)))
+    assert fit is not None
+    assert test is not None
+    assert sorted([*fit.codes[:, 0], *test.codes[:, 0]]) == list(range(len(factors)))
+    few = Representation.from_rows([[0.0], [1.0], [2.0], [3.0]], [[0], [0], [1], [1]])
+    assert few.separated(Stream.of(0)) == (few, few)
+    table = Representation.from_table(np.arange(6.0)[:, None], (2, 3))
+    assert table.separated(Stream.of(0)) == (table, table)
 
 
 def test_rows_that_share_nothing_are_refused() -> None:

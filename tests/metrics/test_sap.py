@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from metrics.reference_cases import NAMES, load_case
 from unweave.errors import UnweaveError
-from unweave.metrics.sap import _accuracies, sap
+from unweave.metrics.sap import sap, sap_with_accuracies
 from unweave.streams import Stream
 
 
@@ -26,7 +26,7 @@ def sample(
 def test_published_values(reference: Path, name: str) -> None:
     case = load_case(reference, name)
     expected = case.expected["sap_discrete"]
-    cells = _accuracies(*case.train, case.test)
+    cells = sap_with_accuracies(*case.train, test=case.test).accuracy
     np.testing.assert_allclose(cells, expected["score_matrix"], atol=2e-3)
     assert abs(sap(*case.train, test=case.test) - expected["SAP_score"]) <= 2e-4
     assert abs(sap(*case.train, continuous=True) - case.expected["sap_continuous"]["SAP_score"]) <= 1e-9
@@ -36,7 +36,7 @@ def test_each_cell_is_the_accuracy_of_scikit_learns_classifier() -> None:
     svm = pytest.importorskip("sklearn.svm")
     codes, factors = sample(0)
     test = sample(1)
-    cells = _accuracies(codes, factors, test)
+    cells = sap_with_accuracies(codes, factors, test=test).accuracy
     for i in range(3):
         for j in range(2):
             model = svm.LinearSVC(C=0.01, class_weight="balanced", dual=False, tol=1e-10, max_iter=10_000)
@@ -81,7 +81,25 @@ def test_a_single_code_is_compared_with_a_dead_one(continuous: bool) -> None:
 def test_a_dead_code_guesses_the_largest_class() -> None:
     factors = np.repeat([0, 1, 2], [20, 50, 30])[:, None]
     dead = np.full((100, 1), 3.7)
-    assert _accuracies(dead, factors, (dead, factors)).tolist() == [[0.5], [0.5]]
+    score = sap_with_accuracies(dead, factors, test=(dead, factors))
+    assert score.score == 0
+    assert score.accuracy.tolist() == [[0.5]]
+
+
+def test_a_dead_code_does_not_depend_on_the_order_of_labels() -> None:
+    """With 10% of one value a dead code used to be right in 0.9 or 0.1 of the points."""
+    rare = Stream.of(0).uniform(900, 1) < 0.1
+    codes = Stream.of(1).normal(900, 2)
+    codes[:, 0] += 6 * rare[:, 0]
+    with_dead = np.column_stack([codes, np.zeros(900), np.full(900, 3.7)])
+    scores = []
+    for turned in (False, True):
+        factors = (rare ^ turned).astype(np.int64)
+        cells = sap_with_accuracies(with_dead, factors).accuracy[:, 0]
+        assert cells[2] == cells[3] == 0.5
+        scores.append([sap(codes, factors), sap(with_dead, factors), sap(codes[:, :1], factors)])
+    np.testing.assert_allclose(scores[0], scores[1], atol=0.01)
+    assert scores[0][0] == pytest.approx(scores[0][1], abs=0.1)  # of a rival at 0.44 and one at 0.5
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-20, 1e20, 1e300])
@@ -100,7 +118,7 @@ def test_half_precision_and_whole_numbers() -> None:
 def test_values_that_only_the_test_data_have_are_never_right() -> None:
     codes, factors = sample(7)
     other = np.full_like(factors, 9)
-    assert (_accuracies(codes, factors, (codes, other)) == 0).all()
+    assert (sap_with_accuracies(codes, factors, test=(codes, other)).accuracy == 0).all()
 
 
 def test_squared_correlation_by_hand() -> None:

@@ -28,10 +28,15 @@ QUICK: dict[str, dict[str, Any]] = {
     "beta_vae_score": {"train": 300, "test": 100, "batch": 16},
     "factor_vae_score": {"train": 300, "test": 100, "batch": 16, "variance_points": 500},
     "mig_posterior": {"samples": 2000},
+    "z_max_var": {"train": 300, "test": 100, "batch": 16, "variance_points": 500},
+    "flatness": {"repeats": 64},
+    "dci_es_forest": {"trees": 5},
+    "factored_components": {"repeats": 64, "triplets": 16},
+    "sepin": {"samples": 300},
 }
 # Where a change moves random draws, ties between equally good codes, or where a solver stops, scores move a
 # little with them.
-TOLERANCE = {"mig_posterior": 0.02, "dci": 0.02, "dci_svm": 1e-4}
+TOLERANCE = {"mig_posterior": 0.02, "dci": 0.02, "dci_svm": 1e-4, "unified_importance": 0.05}
 # Matrices to multiply three codes with.
 CHANGES: dict[Change, NDArray[np.float64]] = {
     "permutation": np.eye(3)[:, [2, 0, 1]],
@@ -45,7 +50,25 @@ CHANGES: dict[Change, NDArray[np.float64]] = {
 HUGE = ("huge", "largest", "huge copied", "huge and dead", "huge beside tiny")
 REFUSED = {(name, kind) for name in ("wasserstein_correlation", "beta_vae_score", "elbo") for kind in HUGE}
 # Scores that ask how much is known, not how it is laid out.
-BLIND_TO_ROTATION = {"explicitness", "downstream_logistic"}
+BLIND_TO_ROTATION = {
+    "explicitness",
+    "downstream_logistic",
+    "mcc_affine",
+    "r2_linear",
+    "r2_kernel",
+    "r2_mlp",
+    "z_max_var",
+}
+BLIND_NUMBERS = ("linear_ratio", "rank_correlation")  # parts of a score that a rotation leaves as they are
+# Changes that move a score only for some codes: a copy helps where one code is the best for two factors.
+OFTEN_UNCHANGED: set[tuple[str, Change]] = {
+    ("mcc", "copies"),
+    ("mcc_spearman", "copies"),
+    ("sap", "dead"),
+    *((metric.name, "scale") for metric in METRICS if "[bins20" in metric.estimator),  # values on edges move
+}
+# Scores whose models depend on the order of the points.
+ORDERED = {"dci_forest", "dci_es_forest", "r2_kernel", "r2_mlp", "block_r2", "sepin"}
 
 with_each_metric = pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 
@@ -160,7 +183,7 @@ def test_changes_of_the_codes(metric: Metric) -> None:
         move = largest_move(metric, measure(metric, MIXED @ matrix))
         if change in metric.unchanged_by:
             assert move <= TOLERANCE.get(metric.name, 1e-6), change
-        elif change not in ("permutation", "sign"):  # there ties may go either way
+        elif change not in ("permutation", "sign") and (metric.name, change) not in OFTEN_UNCHANGED:  # ties
             assert move > 1e-8, change
 
 
@@ -170,9 +193,7 @@ def test_order_of_the_points(metric: Metric) -> None:
         rows = Stream.of(5).permutations(1, 160)[0]
         assert largest_move(metric, measure(metric, MIXED, rows=rows)) <= TOLERANCE.get(metric.name, 1e-9)
     else:
-        why = (
-            metric.needs == "representation" or metric.name in ("dci_forest",) or "downstream" in metric.name
-        )
+        why = metric.needs == "representation" or metric.name in ORDERED or "downstream" in metric.name
         assert why, "only what draws points itself, or takes the first ones, may depend on their order"
 
 
@@ -190,11 +211,14 @@ def test_perfect_beats_rotated_and_noise(metric: Metric) -> None:
     lost = measure(metric, 1e-3 * np.eye(3), spread=1e4)
     for scores in (perfect, rotated, lost):
         assert_in_range(metric, scores)
-    if metric.needs in ("unsupervised", "likelihood"):
+    if metric.needs in ("unsupervised", "likelihood") or metric.name == "sepin":
         return  # they know no factors
     for name in perfect:
         # Trees fit noise as well, and what cannot be known is known with the least capacity.
-        if name.split(".")[-1] in (*COUNTS, "informativeness_train") or name == "dci_es.explicitness":
+        if name.split(".")[-1] in (*COUNTS, *BLIND_NUMBERS, "informativeness_train") or name in (
+            "dci_es.explicitness",
+            "dci_es_forest.explicitness",
+        ):
             continue
         assert perfect[name] > lost[name]
         if metric.name not in BLIND_TO_ROTATION and "explicit" not in name and "informative" not in name:

@@ -91,10 +91,10 @@ def test_the_gradient_of_batch_norm_is_that_of_its_values(shape: tuple[int, ...]
 @torch.no_grad()
 def test_an_image_alone_is_normalised_as_among_the_reference_codes() -> None:
     generator, z = Generator(RUNS, SHAPE, 6), uniform("z", 3, 6)
-    found = generator.each_alone(z)
+    found = generator.independent_logits(z)
     reference = generator.reference.expand(2, -1, -1)
-    torch.testing.assert_close(generator.each_alone(reference[:, 5:8]), generator(reference)[:, 5:8])
-    torch.testing.assert_close(generator.each_alone(z[:, :1]), found[:, :1], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(generator.independent_logits(reference[:, 5:8]), generator(reference)[:, 5:8])
+    torch.testing.assert_close(generator.independent_logits(z[:, :1]), found[:, :1], rtol=1e-4, atol=1e-4)
     assert not torch.allclose(generator(z), found, atol=1e-2)  # three codes are another batch
 
 
@@ -107,7 +107,7 @@ def test_reference_codes_stand_for_a_batch_and_are_alike_for_all_runs() -> None:
     assert torch.equal(generator.reference, Generator([Stream.of(9)], SHAPE, 6).reference)
     assert not any("reference" in name for name in generator.state_dict())
     z = uniform("z", 400, 6)
-    difference = (generator(z) - generator.each_alone(z)).abs().mean()
+    difference = (generator(z) - generator.independent_logits(z)).abs().mean()
     assert difference < 0.2 * generator(z).std()
 
 

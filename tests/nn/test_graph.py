@@ -34,7 +34,7 @@ BAD = [
     ("q(z|x) q(w|x)", "p(z) p(w) p(x|z)", "a factorisation of q is a product"),
     ("", "p(y) p(z) p(x|y,z)", "a factorisation of q is a product"),
     ("p(z|x) q(y|x)", "p(y) p(z) p(x|y,z)", "a factorisation of q is a product"),
-    ("q(z|x,y) q(y|x)", "p(y) p(z) p(x|y,z)", "y must come before z, which is given it"),
+    ("q(z|x,y) q(y|x)", "p(y) p(z) p(x|y,z)", "y must come before z, which depends on it"),
     ("q(y|x) q(z|x) q(y|z)", "p(y) p(z) p(x|y,z)", "y can be a child once"),
     ("q(y|x) q(z|x) q(x|z)", "p(y) p(z) p(x|y,z)", "x can be a child once, and x only in p"),
     ("q(y|x) q(z|x)", "p(y) p(z)", r"p must end in p\(x\|...\), the image"),

@@ -17,16 +17,16 @@ from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.distributions.sharing import (
     Rule,
     average,
-    below_the_middle,
+    below_midpoint,
     distance,
     group_kl,
-    in_a_row,
     in_groups,
     product,
     share,
     share_content,
     shared_dimensions,
     smallest,
+    ungrouped,
 )
 from unweave.streams import Stream
 
@@ -129,7 +129,7 @@ def test_groups_are_neighbours_and_back() -> None:
     grouped = in_groups(batch, 3)
     assert grouped.mean.shape == (2, 2, 3, 3)
     assert torch.equal(grouped.mean[1, 1, 2], batch.mean[1, 5])
-    assert torch.equal(in_a_row(grouped).log_var, batch.log_var)
+    assert torch.equal(ungrouped(grouped).log_var, batch.log_var)
 
 
 def test_content_is_in_front_and_of_any_group() -> None:
@@ -145,7 +145,7 @@ def test_content_is_in_front_and_of_any_group() -> None:
 
 def test_the_content_of_a_group_counts_once() -> None:
     """By hand: two groups of three, of which each content is one code."""
-    merged = in_a_row(share_content(some(2, 3, 5), 2, average))
+    merged = ungrouped(share_content(some(2, 3, 5), 2, average))
     prior = Normal(torch.tensor(0.0).double(), torch.tensor(1.0).double())
     each = kl_divergence(Normal(merged.mean, torch.exp(merged.log_var / 2)), prior)
     content = (each[0, :2].sum() + each[3, :2].sum()) / 6
@@ -162,7 +162,7 @@ def test_the_distance_is_a_divergence() -> None:
 
 def test_which_dimensions_are_shared() -> None:
     distances = torch.tensor([[0.0, 5.0, 1.0, 2.4, 2.6], [3.0, 3.0, 3.0, 3.0, 3.0]])
-    assert below_the_middle(distances).tolist() == [[True, False, True, True, False], [False] * 5]
+    assert below_midpoint(distances).tolist() == [[True, False, True, True, False], [False] * 5]
     counts = torch.tensor([[2], [4]])
     assert smallest(distances, counts).tolist() == [[True, False, True, False, False], [True] * 4 + [False]]
     assert not smallest(distances, torch.tensor(0)).any()
@@ -171,5 +171,5 @@ def test_which_dimensions_are_shared() -> None:
 def test_shared_dimensions_are_counted() -> None:
     pairs = some(3, 2, 4)
     marked = torch.tensor([[[True, False, True, False]], [[False] * 4], [[True] * 4]])
-    merged = in_a_row(share(pairs, marked, average))
+    merged = ungrouped(share(pairs, marked, average))
     assert shared_dimensions(merged, 2).item() == 2.0

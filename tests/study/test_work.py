@@ -104,8 +104,8 @@ def test_a_run_that_does_not_fit_is_said(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(memory, "train_runs", trains_at_most(0, tried))
     study, unit = ten_runs(tmp_path)
     message = (
-        r"not even one run of beta_vae fits into the memory of cpu, with batches of 4: end what else uses "
-        r"it, or take a smaller batch or --device cpu\."
+        r"not even one run of beta_vae fits into the memory of cpu, with batches of 4: end other programs "
+        r"on it, or use a smaller batch or --device cpu\."
     )
     with pytest.raises(UnweaveError, match=message):
         TrainAndScore("cpu").train(study, unit, no_progress)

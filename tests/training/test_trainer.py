@@ -243,7 +243,7 @@ def test_folders_of_others_are_refused(tmp_path: Path) -> None:
 
 def test_devices_that_are_not_here_are_refused() -> None:
     if not torch.cuda.is_available():
-        with pytest.raises(UnweaveError, match="a GPU was asked for, and torch finds none here"):
+        with pytest.raises(UnweaveError, match="a GPU was requested, but torch finds none"):
             pick_device("cuda")
     with pytest.raises(UnweaveError, match='there is no device "gpu"'):
         pick_device("gpu")

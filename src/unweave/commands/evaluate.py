@@ -15,6 +15,7 @@ from unweave.errors import UnweaveError
 from unweave.evaluation import Scores, evaluate
 from unweave.evaluation.evaluate import nothing_measured
 from unweave.layout import SCORES_FILE, SPEC_FILE
+from unweave.metrics.kinds import parse_kinds
 from unweave.progress import Progress
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Options:
     data_root: Path | None = None
     keep_codes: bool = False
     factors: Path | None = None
+    kinds: str | None = None
 
 
 def evaluate_subjects(subjects: Sequence[Path], options: Options) -> tuple[list[Scores], list[Path]]:
@@ -87,6 +89,8 @@ def _evaluate(path: Path, options: Options, tell: Progress | None) -> tuple[list
         return evaluate_file(path, options, tell), None
     if options.factors is not None:
         raise UnweaveError(f"--factors belongs to a file of codes; {path} is the folder of a run.")
+    if options.kinds is not None:
+        raise UnweaveError(f"--kinds belongs to a file of codes; {path} is the folder of a run.")
     return evaluate_folder(path, options, tell)
 
 
@@ -102,6 +106,7 @@ def evaluate_file(path: Path, options: Options, tell: Progress | None = None) ->
             arrays["factors"],
             log_var=arrays.get("log_var"),
             test=test,
+            kinds=parse_kinds(options.kinds),
             metrics=options.metrics,
             representation=representation,
             points=effort.points,
@@ -177,7 +182,7 @@ def show(path: Path, records: Sequence[Scores]) -> None:
     for record in records:
         train, test = record.points
         screen.print(f"[bold]{path}[/bold], {record.representation} codes, {train:,} + {test:,} points")
-        columns = ["score", "value", "95% of the repeats", "protocol"]
+        columns = ["score", "value", "95% interval", "protocol"]
         repeated = any(score.low is not None for score in record.scores)
         table = Listing(*(columns if repeated else [*columns[:2], columns[3]]), below="protocol")
         for score in record.scores:

@@ -56,7 +56,7 @@ def subject_named(
 def codes_of_run(run: Run, representation: str, effort: Effort, tell: Progress | None = None) -> Subject:
     """Codes of points that are drawn from the run's data."""
     source = source_of(run, effort, tell=tell)
-    sample = source.sample(effort.points, representation, effort.stream, again=False)
+    sample = source.sample(effort.points, representation, effort.stream)
     codes = np.concatenate([sample.codes, sample.test_codes])
     return Subject(
         f"{run.path}, {representation} codes",

@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING
 
 from unweave.evaluation.evaluate import evaluate
+from unweave.evaluation.preprocessing import Preprocessing
 from unweave.evaluation.scores import Score, Scores
 from unweave.lazy import lazy_names
 
-__all__ = ["Score", "Scores", "evaluate"]
+__all__ = ["Preprocessing", "Score", "Scores", "evaluate"]
 
 if not TYPE_CHECKING:
     __getattr__ = lazy_names(__name__)

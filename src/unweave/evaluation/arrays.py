@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 from unweave.data import Collection
 from unweave.data.grid import Factor
 from unweave.errors import UnweaveError
-from unweave.evaluation.encoders import EncodeImages, Posterior
+from unweave.evaluation.factor_table import FactorTable, held_out_values, read_factor_table
 from unweave.evaluation.inputs import check_order, read_codes, read_factors
-from unweave.evaluation.sources import CHUNK, Losses, Sample, joined, likelihood_of
-from unweave.metrics.checks import FactorError, check_codes, check_codes_factors
-from unweave.metrics.metric import Needs
+from unweave.evaluation.intervals import half_of
+from unweave.evaluation.posteriors import EncodeImages, Posterior, joined
+from unweave.evaluation.sources import CHUNK, BlocksOfCodes, Losses, Sample, likelihood_of
+from unweave.metrics.checks import FactorError, check_codes, in_own_precision
+from unweave.metrics.kinds import FactorKind, KindLike, factor_labels, stated_kinds
 from unweave.metrics.representation import Representation
+from unweave.metrics.requests import Conditions
 from unweave.streams import Stream
 
 LEAST_ROWS = 3  # of which one can be held out
@@ -29,10 +32,10 @@ LEAST_ROWS = 3  # of which one can be held out
 class ArraySource:
     """Codes and factors as rows; row i of one belongs to row i of the other. There may be no factor."""
 
-    codes: NDArray[np.float64]
-    factors: NDArray[np.int64]
+    codes: NDArray[Any]  # float32 or float64
+    factors: NDArray[Any]  # int64, or float64 with NaN for missing values; see kinds
     log_var: NDArray[np.float64] | None = None
-    test: tuple[NDArray[np.float64], NDArray[np.int64]] | None = None
+    test: tuple[NDArray[Any], NDArray[Any]] | None = None
     names: tuple[str, ...] = ()
     code_names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -41,7 +44,11 @@ class ArraySource:
     losses: Losses | None = None
     images: int = 0
     seconds: float = 0.0
-    disjoint: bool = False
+    blocks: BlocksOfCodes = field(default_factory=dict)
+    images_at: Callable[[NDArray[np.int64]], NDArray[np.uint8]] | None = None  # the images of rows
+    kinds: tuple[
+        FactorKind, ...
+    ] = ()  # empty if all factors are whole numbers; else factors are real numbers
 
     @classmethod
     def of(
@@ -52,8 +59,9 @@ class ArraySource:
         test: tuple[Any, Any] | None = None,
         names: tuple[str, ...] = (),
         lenient: bool = False,
+        kinds: Mapping[str, KindLike] | None = None,
     ) -> ArraySource:
-        """Check a user's arrays.
+        """Check a user's arrays. `kinds` states kinds of factors that are not to be inferred.
 
         If `lenient`, factors that no metric can measure are left out and noted; otherwise they are refused.
         """
@@ -63,74 +71,100 @@ class ArraySource:
         own_codes = read_codes(codes)
         own_factors, test_factors = read_factors(factors, None if test is None else test[1])
         names = names or own_factors.names
-        mean, whole, kept = _checked(own_codes.array, own_factors.array, names, lenient)
-        if not names:
-            names = tuple(f"v{j}" for j in range(own_factors.array.shape[1]))
-        reasons = [f'factor "{names[j]}" was left out: {reason}.' for j, reason in kept.left_out.items()]
+        names = names or tuple(f"v{j}" for j in range(own_factors.array.shape[1]))
+        try:
+            table = read_factor_table(
+                own_codes.array,
+                own_factors.array,
+                names,
+                words=own_factors.words,
+                kinds=kinds,
+                lenient=lenient,
+            )
+        except FactorError as error:
+            raise error.named(names) from None
+        mean = in_own_precision(own_codes.array)
         held_out = None
         if test is not None and test_factors is not None:
-            held_out = _checked_test(read_codes(test[0]).array, test_factors[:, kept.columns], mean, whole)
+            held_out = _checked_test(read_codes(test[0]).array, test_factors, mean, table)
         return cls(
             mean,
-            whole,
+            table.values,
             _checked_log_var(log_var, mean),
             held_out,
-            tuple(names[j] for j in kept.columns),
+            tuple(names[j] for j in table.columns),
             own_codes.names,
-            tuple(reasons),
+            table.notes,
             "no factor can be measured",
+            kinds=table.kinds,
         )
 
+    def conditions(self, points: tuple[int, int]) -> Conditions:
+        """How many of the rows are used; all of them by metrics that intervene, unless they are a grid."""
+        rows = len(self.codes)
+        test = min(rows // 3 if self.test is None else len(self.test[0]), points[1])
+        train = min(rows - test if self.test is None else rows, points[0])
+        matched = None if self._grid is not None else len(self._complete)
+        return Conditions(min(rows, points[0]), train, test, points[0], matched)
+
     @property
-    def rows(self) -> int | None:
-        """The number of rows, unless they are all combinations of factors."""
-        return None if self._grid is not None else len(self.codes)
+    def has_posteriors(self) -> bool:
+        """Whether there are log variances of q(z|x)."""
+        return self.log_var is not None
 
-    def lacks(self, needs: Needs) -> str | None:
-        """Why something cannot be had, or None."""
-        if needs == "likelihood":
-            return "it needs a trained run" if self.losses is None else None
-        if needs != "unsupervised" and not self.names:
-            return self.no_factors
-        if needs == "posterior" and self.log_var is None:
-            return "it needs the log variances of q(z|x): give log_var="
-        return None
+    @property
+    def has_images(self) -> bool:
+        """Whether the rows are encoded images."""
+        return self.images_at is not None
 
-    def sample(self, points: tuple[int, int], kind: str, stream: Stream, again: bool) -> Sample:
-        """Rows chosen at random; again: a bootstrap sample of those."""
+    def sample(
+        self, points: tuple[int, int], kind: str, stream: Stream, repeat: Stream | None = None
+    ) -> Sample:
+        """Rows chosen at random by `stream`; with `repeat`, a random half of each part of these."""
         codes, factors = self._drawn(kind, stream), self.factors
+        sizes = self.conditions(points)
         if self.test is not None:
-            counted = train = np.arange(len(codes))
-            test = np.arange(len(self.test[0]))
             test_codes, test_factors = self.test
+            counted = train = _at_most(sizes.train, len(codes), stream.child("order"))
+            test = _at_most(sizes.test, len(test_codes), stream.child("test order"))
         else:
-            order = stream.child("order").permutations(1, len(codes))[0]
-            held_out = min(len(order) // 3, points[1])
-            if not held_out:
+            if not sizes.test:
                 raise UnweaveError(
                     f"an evaluation needs at least {LEAST_ROWS} rows; got {len(codes)}. Give more."
                 )
-            test, train, counted = order[:held_out], order[held_out:][: points[0]], order[: points[0]]
             test_codes, test_factors = codes, factors
-        if again:  # the bootstrap: rows drawn from those rows, with replacement
+            order = stream.child("order").permutations(1, len(codes))[0]
+            test, rest, counted = order[: sizes.test], order[sizes.test :], order[: sizes.counted]
+            train = rest[: sizes.train]
+        if repeat:
             train, test, counted = (
-                rows[stream.child(name).integers(len(rows), [len(rows)])[:, 0]]
+                half_of(rows, repeat.child(name))
                 for name, rows in (("train rows", train), ("test rows", test), ("counted rows", counted))
             )
-        fitted = codes[train], factors[train]
-        return Sample(codes[counted], factors[counted], *fitted, test_codes[test], test_factors[test])
+        return Sample(
+            codes[counted],
+            factors[counted],
+            codes[train],
+            factors[train],
+            test_codes[test],
+            test_factors[test],
+            counted_images=None if self.images_at is None else partial(self.images_at, counted),
+        )
 
-    def interventions(self, kind: str) -> Representation:
-        """Look-ups in the rows."""
+    def interventions(self, kind: str, repeat: Stream | None = None) -> Representation:
+        """Look-ups in the rows; with `repeat`, in half of them unless they are all combinations."""
         codes = self._drawn(kind, Stream.of(0).child("interventions"))
         if self._grid is None:
-            return Representation.from_rows(codes, self.factors)
+            rows, labels = self._complete_rows(repeat)
+            return Representation.from_rows(codes[rows], labels)
         order, sizes = self._grid
         return Representation.from_table(codes[order], sizes)
 
-    def posterior(self) -> tuple[Posterior, NDArray[np.int64]]:
-        """Posteriors and factors of all images."""
-        return Posterior(self.codes, self.log_var), self.factors
+    def posterior(self, repeat: Stream | None = None) -> tuple[Posterior, NDArray[np.int64]]:
+        """Posteriors and factors of all images; with `repeat`, of half of them."""
+        rows, labels = self._complete_rows(repeat)
+        log_var = None if self.log_var is None else self.log_var[rows]
+        return Posterior(self.codes[rows], log_var), labels
 
     def likelihood(self, n: int, stream: Stream) -> tuple[NDArray[np.float64], Posterior]:
         """How unlikely n drawn images are, -log p(x|z), and their posteriors."""
@@ -143,9 +177,35 @@ class ArraySource:
             return self.codes
         return Posterior(self.codes, self.log_var).draw(stream.child("noise").normal(*self.codes.shape))
 
+    @property
+    def missing(self) -> bool:
+        """Whether a value of a factor is missing."""
+        return len(self._complete) < len(self.codes)
+
+    @cached_property
+    def _complete(self) -> NDArray[np.int64]:
+        """The rows in which every factor is known."""
+        if not self.kinds:
+            return np.arange(len(self.codes))
+        return np.flatnonzero(np.isfinite(self.factors).all(axis=1))
+
+    def _complete_rows(self, repeat: Stream | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The rows in which every factor is known, and their labels; with `repeat`, of half of them."""
+        if repeat is None:
+            return self._complete, self._labels
+        chosen = half_of(np.arange(len(self._complete)), repeat.child("rows"))
+        return self._complete[chosen], self._labels[chosen]
+
+    @cached_property
+    def _labels(self) -> NDArray[np.int64]:
+        """What metrics count in these rows."""
+        return factor_labels(self.factors[self._complete], self.kinds) if self.kinds else self.factors
+
     @cached_property
     def _grid(self) -> tuple[NDArray[np.int64], tuple[int, ...]] | None:
         """The order of the rows in the grid of all combinations, where each is there exactly once."""
+        if self.kinds:
+            return None
         columns = [np.unique(column, return_inverse=True)[1] for column in self.factors.T]
         sizes = tuple(int(column.max()) + 1 for column in columns)
         if not columns or np.prod([float(size) for size in sizes]) != len(self.factors):
@@ -155,44 +215,12 @@ class ArraySource:
         return (order, sizes) if (place[order] == np.arange(len(order))).all() else None
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """The columns of factors that are measured, and the reason for each that is not."""
-
-    columns: list[int]
-    left_out: dict[int, str]
+def _at_most(count: int, rows: int, stream: Stream) -> NDArray[np.int64]:
+    """All rows in their order, or so many that are chosen at random."""
+    return np.arange(rows) if count == rows else stream.permutations(1, rows)[0][:count]
 
 
-def _checked(
-    codes: NDArray[Any], factors: NDArray[Any], names: Sequence[str], lenient: bool
-) -> tuple[NDArray[np.float64], NDArray[np.int64], _Kept]:
-    """Codes, the factors that can be measured, and which these are."""
-    try:
-        if not lenient:
-            mean, whole = check_codes_factors(codes, factors)
-            return mean, whole, _Kept(list(range(whole.shape[1])), {})
-        mean, numbers = check_codes_factors(codes, factors, discrete=False, varied=False)
-    except FactorError as error:
-        raise (error.named(names) if names else error) from None
-    found = {j: _obstacle(column) for j, column in enumerate(numbers.T)}
-    kept = _Kept([j for j, why in found.items() if not why], {j: why for j, why in found.items() if why})
-    return mean, numbers[:, kept.columns].astype(np.int64), kept
-
-
-def _obstacle(column: NDArray[np.float64]) -> str:
-    """Why no metric can measure a factor; empty if nothing is wrong with it."""
-    values, place, counts = np.unique(column, return_inverse=True, return_counts=True)
-    if len(values) == 1:
-        return "it has the same value in all rows"
-    if (values != np.round(values)).any():
-        return "its values are not whole numbers; bin it first"
-    alone = int((counts[place] == 1).sum())
-    if 2 * alone > len(column):
-        return f"{alone:,} of {len(column):,} rows have a value that no other row has; bin it first"
-    return ""
-
-
-def _checked_log_var(log_var: Any, mean: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def _checked_log_var(log_var: Any, mean: NDArray[Any]) -> NDArray[np.float64] | None:
     if log_var is None:
         return None
     spread = check_codes(read_codes(log_var, "log_var").array, "log_var")
@@ -202,14 +230,14 @@ def _checked_log_var(log_var: Any, mean: NDArray[np.float64]) -> NDArray[np.floa
 
 
 def _checked_test(
-    codes: NDArray[Any], factors: NDArray[Any], mean: NDArray[np.float64], whole: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    if not whole.shape[1]:  # nothing supervised is measured
+    codes: NDArray[Any], factors: NDArray[Any], mean: NDArray[Any], table: FactorTable
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    if not table.columns:  # nothing supervised is measured
         return check_codes(codes, "test codes"), np.empty((len(codes), 0), np.int64)
-    held_out = check_codes_factors(codes, factors, varied=False)
-    if held_out[0].shape[1] != mean.shape[1]:
-        raise UnweaveError(f"test must have {mean.shape[1]} codes like the rest; got {held_out[0].shape[1]}.")
-    return held_out
+    tested = held_out_values(table, codes, factors)
+    if codes.shape[1] != mean.shape[1]:
+        raise UnweaveError(f"test must have {mean.shape[1]} codes like the rest; got {codes.shape[1]}.")
+    return in_own_precision(codes), tested
 
 
 def collection_source(
@@ -219,12 +247,13 @@ def collection_source(
     seed: Stream,
     losses: Losses | None = None,
     lenient: bool = False,
+    kinds: Mapping[str, KindLike] | None = None,
 ) -> ArraySource:
     """Codes of at most so many rows of a collection, chosen at random from those that know every factor.
 
     If `lenient`, factors that no metric can measure are left out and noted; otherwise they are refused.
     """
-    columns, notes = _measurable(data, lenient)
+    columns, notes = _measurable(data)
     known = np.flatnonzero(~np.isnan(data.values[:, columns]).any(axis=1))
     no_factors = (
         f"{data.name} has no factors" if not data.factors else f"no factor of {data.name} can be used"
@@ -240,15 +269,26 @@ def collection_source(
     seconds, found = time.perf_counter() - start, joined(parts)
     if columns:
         names = tuple(data.factors[j].name for j in columns)
+        stated: dict[str, KindLike] = {
+            name: "continuous"
+            for name, j in zip(names, columns, strict=True)
+            if not isinstance(data.factors[j], Factor)
+        }
         source = ArraySource.of(
-            found.mean, data.values_at(rows)[:, columns], found.log_var, names=names, lenient=lenient
+            found.mean,
+            data.values_at(rows)[:, columns],
+            found.log_var,
+            names=names,
+            lenient=lenient,
+            kinds=stated | stated_kinds(kinds),
         )
     else:
-        mean = check_codes(found.mean)
+        mean = in_own_precision(found.mean)
         source = ArraySource(mean, np.empty((len(mean), 0), np.int64), _checked_log_var(found.log_var, mean))
     source.no_factors, source.notes = no_factors, (*notes, *source.notes)
     source.images, source.seconds = len(rows), seconds
     source.losses = losses
+    source.images_at = lambda chosen: data.images_at(rows[chosen])
 
     def draw(count: int, part: Stream) -> tuple[NDArray[np.uint8], Posterior]:
         images = data.images_at(data.sample_index(count, part))
@@ -259,18 +299,11 @@ def collection_source(
     return source
 
 
-def _measurable(data: Collection, lenient: bool) -> tuple[list[int], list[str]]:
+def _measurable(data: Collection) -> tuple[list[int], list[str]]:
     """The columns of the factors that can be measured, and notes on the others."""
     columns, notes = [], []
     for j, factor in enumerate(data.factors):
-        if not isinstance(factor, Factor):
-            if not lenient:
-                raise UnweaveError(
-                    f'"{factor.name}" of {data.name} is continuous, and scores count values: bin it first, '
-                    f'with binned(collection, "{factor.name}").'
-                )
-            notes.append(f'factor "{factor.name}" was left out: it is continuous; bin it first.')
-        elif factor.size == 1:
+        if isinstance(factor, Factor) and factor.size == 1:
             notes.append(f'factor "{factor.name}" was left out: it has one value only.')
         else:
             columns.append(j)

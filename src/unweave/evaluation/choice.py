@@ -10,20 +10,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from unweave.errors import UnweaveError
+from unweave.evaluation.requests import obstacle_of
 from unweave.evaluation.sources import Source
+from unweave.metrics.factor_kinds import for_kinds
 from unweave.metrics.lookup import Asked, metrics_named, named_singly
 from unweave.metrics.metric import COUNTS, Metric
 
 
 @dataclass(frozen=True)
-class Request:
+class Wanted:
     """Metrics that were asked for, and the names of those that were asked for by name."""
 
     metrics: tuple[Metric, ...]
     by_name: frozenset[str]
 
     @classmethod
-    def of(cls, metrics: Asked) -> Request:
+    def of(cls, metrics: Asked) -> Wanted:
         """What names of metrics and suites stand for; a wrong name is refused."""
         return cls(metrics_named(metrics), named_singly(metrics))
 
@@ -36,13 +38,13 @@ class Request:
         """The metrics that a source can give."""
         chosen, left_out = [], {}
         for metric in self.metrics:
-            reason = source.lacks(metric.needs)
+            reason = obstacle_of(metric.needs, source)
             if reason is not None and metric.name in self.by_name:
                 raise UnweaveError(f"{metric.name} cannot be measured here: {reason}.")
             if reason is None and metric.name not in self.by_name and _says_nothing(metric, source):
                 reason = "there is only one factor, and nothing to compare it with"
             if reason is None:
-                chosen.append(metric)
+                chosen.append(for_kinds(metric, source.kinds, source.missing) if source.kinds else metric)
             else:
                 left_out[metric.name] = reason
         return Choice(tuple(chosen), self.by_name, left_out)

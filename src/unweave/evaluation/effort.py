@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.errors import UnweaveError
+from unweave.evaluation.intervals import LEAST_REPEATS
+from unweave.metrics.requests import PUBLISHED
 from unweave.streams import Stream
 
-POINTS = (10_000, 5_000)  # to train and to test on, as in the published study
+POINTS = (PUBLISHED.train, PUBLISHED.test)  # as in the published study
 REPRESENTATIONS = ("mean", "sampled")
 
 
@@ -32,6 +34,11 @@ class Effort:
         object.__setattr__(self, "points", (int(given[0]), int(given[1])))
         if not _is_count(self.repeats, 0):
             raise UnweaveError(f"repeats must be a whole number, 0 or more; got {self.repeats!r}.")
+        if 0 < self.repeats < LEAST_REPEATS:
+            raise UnweaveError(
+                f"an interval needs at least {LEAST_REPEATS} repeats; got {self.repeats}. Pass for example "
+                "repeats=20, or repeats=0 for no interval."
+            )
         if self.jobs is not None and not _is_count(self.jobs, 1):
             raise UnweaveError(f"jobs must be a whole number, 1 or more, or None; got {self.jobs!r}.")
         Stream.of(self.seed)  # refuses what is no seed

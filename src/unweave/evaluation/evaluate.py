@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,20 @@ from unweave.data import Collection, GroundTruth
 from unweave.data.opening import open_data
 from unweave.errors import UnweaveError
 from unweave.evaluation.arrays import ArraySource, collection_source
-from unweave.evaluation.choice import Request
+from unweave.evaluation.choice import Wanted
 from unweave.evaluation.effort import POINTS, REPRESENTATIONS, Effort
-from unweave.evaluation.encoders import encoder_of
+from unweave.evaluation.encoders import encoder_of, frozen_encoder
+from unweave.evaluation.frozen import EncoderOptions
+from unweave.evaluation.inputs import read_blocks
 from unweave.evaluation.measuring import measure_choice, measure_source
+from unweave.evaluation.onnx_model import SUFFIX, OnnxModel
+from unweave.evaluation.outputs import Output
 from unweave.evaluation.scores import Scores
-from unweave.evaluation.sources import GroundTruthSource, Source, Tell
+from unweave.evaluation.sources import BlocksOfCodes, GroundTruthSource, Source
+from unweave.metrics.kinds import KindLike
 from unweave.metrics.lookup import Asked
 from unweave.metrics.table import METRICS
+from unweave.progress import Progress
 from unweave.streams import Stream
 
 __all__ = ["POINTS", "REPRESENTATIONS", "Effort", "evaluate", "measure_source", "source_of"]
@@ -33,28 +39,45 @@ def evaluate(
     representation: str = "mean",
     log_var: Any = None,
     test: tuple[Any, Any] | None = None,
+    blocks: Mapping[str, Sequence[int]] | None = None,
+    kinds: Mapping[str, KindLike] | None = None,
     points: tuple[int, int] = POINTS,
     repeats: int = 0,
     seed: int | Stream = 0,
     jobs: int | None = None,
-    tell: Tell | None = None,
+    transform: Any = None,
+    output: Output = None,
+    batch: int | None = None,
+    device: str | None = None,
+    cache: bool = True,
+    tell: Progress | None = None,
 ) -> Scores:
     """Scores of codes and factors, of an encoder on a data set, or of a run.
 
-    - `evaluate(codes, factors)`: arrays, tensors or data frames (n, d) and (n, k). Factors are whole numbers
-      or words, which are numbered in sorted order; columns of data frames keep their names. At most `points`
+    - `evaluate(codes, factors)`: arrays, tensors or data frames (n, d) and (n, k). Factors are whole or
+      real numbers, NaN where one is missing, or words, which are numbered in sorted order; columns of data
+      frames keep their names. `kinds` states kinds that are not to be inferred, such as
+      {"angle": ("circular", 360), "year": "continuous"}; see `unweave.metrics.kinds`. At most `points`
       rows, chosen at random, are used to train and to test on; a third is held out from what is fitted,
       unless `test=(codes, factors)` is given. Metrics that intervene look for rows that share a factor, or
       look points up if all combinations are there.
-    - `evaluate(encode, data="dsprites")`: a function, a torch module or a transformer of scikit-learn; see
-      `unweave.evaluation.encoders.encoder_of` for how each is called.
+    - `evaluate(encode, data="dsprites")`: a function, a torch module, an ONNX file or a transformer of
+      scikit-learn; see `unweave.evaluation.encoders.encoder_of` for how each is called.
     - `evaluate(run)`, `evaluate("runs/...")`: a run, on the data that it was trained on, or on `data`.
 
-    `metrics` are names, or quick, headline, study or all, or records of your own (`Metric`). Of a suite,
-    what cannot be measured is left out and noted; a metric that is asked for by name is refused.
+    `metrics` are names, or quick, headline, study or all, or your own: functions of (codes, factors), or
+    records (`Metric`). Of a suite, what cannot be measured is left out and noted; a metric that is asked for
+    by name is refused.
     `representation` is mean, or sampled: codes are then drawn from q(z|x). With `repeats`, each score is
     measured so many times more on points drawn anew (given arrays: on bootstrap samples of their rows),
-    and gets an interval; its value stays the same.
+    and gets an interval; its value stays the same. `blocks` names groups of codes, such as
+    {"content": [0, 1], "style": [2, 3]}, for metrics that compare them; a run knows its own.
+
+    For networks and functions, `transform` prepares images in [0, 1]: a `Preprocessing` (size, channels,
+    mean, std), an image processor of transformers, or a function of tensors (n, c, h, w); without it, what
+    the model says about its images is done. `output` chooses what of the result, or which layer, is the
+    codes: a name, a number or a function. `batch` images are encoded at once, on `device`. Codes of networks
+    are kept in the cache folder, unless `cache` is false, so that a further metric encodes nothing.
 
     >>> import numpy as np
     >>> factors = np.stack(np.meshgrid(*map(np.arange, (4, 5, 6)), indexing="ij"), axis=-1).reshape(-1, 3)
@@ -62,21 +85,25 @@ def evaluate(
     >>> scores["mig"], scores["factor_vae_score.eval_accuracy"]
     (1.0, 1.0)
     """
-    effort, request = Effort(points, repeats, seed, jobs), Request.of(metrics)
-    opened = _open_run(subject)
+    effort, wanted = Effort(points, repeats, seed, jobs), Wanted.of(metrics)
+    options = EncoderOptions(transform, output, batch, device, cache)
+    opened = _open_file(subject, device)
+    encoder = frozen_encoder(opened, options) if factors is None or options.given else None
     source = source_of(
-        opened,
+        encoder or opened,
         effort,
         factors=factors,
         data=data,
         log_var=log_var,
         test=test,
-        lenient=request.lenient,
+        blocks=blocks,
+        kinds=kinds,
+        lenient=wanted.lenient,
         tell=tell,
     )
-    choice = request.possible(source)
+    choice = wanted.possible(source)
     scores, left_out = measure_choice(source, choice, representation, effort, _name_of(opened), tell)
-    notes = (*left_out, *scores.notes)
+    notes = (*left_out, *(encoder.notes if encoder else ()), *scores.notes)
     if not scores:
         raise nothing_measured(notes)
     return replace(scores, notes=notes)
@@ -84,7 +111,7 @@ def evaluate(
 
 def nothing_measured(notes: Sequence[str]) -> UnweaveError:
     """The error where nothing of a suite can be measured."""
-    without = [metric.name for metric in METRICS if metric.needs == "unsupervised"]
+    without = [metric.name for metric in METRICS if not metric.inputs.needs_factors]
     return UnweaveError(
         f"nothing that was asked for can be measured. {' '.join(notes)} Metrics that need no factors: "
         f"{', '.join(without)}."
@@ -99,8 +126,10 @@ def source_of(
     data: str | Path | GroundTruth | Collection | None = None,
     log_var: Any = None,
     test: tuple[Any, Any] | None = None,
+    blocks: Mapping[str, Sequence[int]] | None = None,
+    kinds: Mapping[str, KindLike] | None = None,
     lenient: bool = False,
-    tell: Tell | None = None,
+    tell: Progress | None = None,
 ) -> Source:
     """What can be asked about a subject.
 
@@ -109,8 +138,56 @@ def source_of(
     is_run = hasattr(subject, "spec")
     if factors is not None:
         _refuse_two_subjects(subject, data, is_run)
-        return ArraySource.of(subject, factors, log_var, test, lenient=lenient)
-    if log_var is not None or test is not None:
+        source: Source = ArraySource.of(subject, factors, log_var, test, lenient=lenient, kinds=kinds)
+    else:
+        _check_encoder(subject, data, is_run, log_var is not None or test is not None)
+        chosen = subject.data if data is None else data
+        source = _encoder_source(subject, chosen, effort, lenient, tell, kinds)
+    source.blocks = _blocks_of_run(subject) if is_run and blocks is None else read_blocks(blocks)
+    return source
+
+
+def _encoder_source(
+    subject: Any,
+    data: str | Path | GroundTruth | Collection,
+    effort: Effort,
+    lenient: bool,
+    tell: Progress | None,
+    kinds: Mapping[str, KindLike] | None = None,
+) -> Source:
+    encode = encoder_of(subject)
+    opened = open_data(data) if isinstance(data, str | Path) else data
+    losses = subject.losses if hasattr(subject, "spec") else None
+    if isinstance(opened, Collection):
+        most = sum(effort.points)
+        return collection_source(encode, opened, most, effort.stream, losses, lenient, kinds)
+    if kinds is not None:
+        raise UnweaveError(
+            "`kinds` belong to factors of your own; the factors of a data set are whole numbers. Pass kinds "
+            "with evaluate(codes, factors, kinds=...)."
+        )
+    if not isinstance(opened, GroundTruth):
+        raise UnweaveError(
+            "data must be the name of a data set, the path of your own, or what "
+            f"unweave.data.from_arrays(images, factors) returns; got {type(opened).__name__}."
+        )
+    return GroundTruthSource(encode, opened, losses, tell=tell)
+
+
+def _blocks_of_run(run: Any) -> BlocksOfCodes:
+    """Content and style, if the method of the run separates them."""
+    # Here, because torch takes seconds to import; a run has imported it already.
+    from unweave.runs.views import content_of
+
+    content = content_of(run)
+    if not content:
+        return {}
+    return {"content": tuple(range(content)), "style": tuple(range(content, run.spec.latents))}
+
+
+def _check_encoder(subject: Any, data: Any, is_run: bool, has_arrays: bool) -> None:
+    """Refuse what cannot encode, or has nothing to encode."""
+    if has_arrays:
         raise UnweaveError(
             "log_var and test belong to codes: evaluate(codes, factors, test=...). An encoder gives its log "
             "variances itself, and its test points are drawn from the data."
@@ -120,24 +197,12 @@ def source_of(
             "codes need their factors: evaluate(codes, factors). Metrics that need none are functions of "
             "codes, such as unweave.metrics.total_correlation(codes)."
         )
-    encode = encoder_of(subject)
-    if data is None:
-        if not is_run:
-            raise UnweaveError(
-                "an encoder needs data to encode: evaluate(encode, data='dsprites'). Codes need their "
-                "factors: evaluate(codes, factors)."
-            )
-        data = subject.data
-    opened = open_data(data) if isinstance(data, str | Path) else data
-    losses = subject.losses if is_run else None
-    if isinstance(opened, Collection):
-        return collection_source(encode, opened, sum(effort.points), effort.stream, losses, lenient)
-    if not isinstance(opened, GroundTruth):
+    encoder_of(subject)
+    if data is None and not is_run:
         raise UnweaveError(
-            "data must be the name of a data set, the path of your own, or what "
-            f"unweave.data.from_arrays(images, factors) returns; got {type(opened).__name__}."
+            "an encoder needs data to encode: evaluate(encode, data='dsprites'). Codes need their "
+            "factors: evaluate(codes, factors)."
         )
-    return GroundTruthSource(encode, opened, losses, tell=tell)
 
 
 def _refuse_two_subjects(subject: Any, data: Any, is_run: bool) -> None:
@@ -153,16 +218,18 @@ def _refuse_two_subjects(subject: Any, data: Any, is_run: bool) -> None:
         )
 
 
-def _open_run(subject: Any) -> Any:
-    """The run in a folder; anything but a path is returned as it is."""
+def _open_file(subject: Any, device: str | None) -> Any:
+    """The run in a folder, or the network in an ONNX file; anything but a path is returned as it is."""
     if not isinstance(subject, str | Path):
         return subject
     path = Path(subject).expanduser()
+    if path.suffix.lower() == SUFFIX:
+        return OnnxModel(path, device)
     if not path.is_dir():
         raise UnweaveError(
-            f"a text or path must be the folder of a run; {path} is "
-            f"{'a file' if path.exists() else 'not there'}. Load codes from a file first: evaluate(codes, "
-            "factors)."
+            f"a text or path must be the folder of a run or an ONNX file; {path} is "
+            f"{'another file' if path.exists() else 'not there'}. Load codes from a file first: "
+            "evaluate(codes, factors)."
         )
     # Here, because torch takes seconds to import and codes need none of it.
     from unweave.runs.run import load
@@ -172,6 +239,8 @@ def _open_run(subject: Any) -> Any:
 
 def _name_of(subject: Any) -> str:
     if hasattr(subject, "spec"):
+        return str(subject.path)
+    if isinstance(subject, OnnxModel):
         return str(subject.path)
     if callable(subject) or hasattr(subject, "transform"):
         return type(subject).__name__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ class Table(NamedTuple):
 
     array: NDArray[Any]
     names: tuple[str, ...] = ()
+    words: tuple[bool, ...] = ()  # which columns of factors are numbered words
 
 
 def read_codes(values: Any, what: str = "codes") -> Table:
@@ -31,7 +32,7 @@ def read_factors(values: Any, test: Any = None) -> tuple[Table, NDArray[Any] | N
     """Factors, and those of the test data, as numbers with the names of their columns.
 
     A column of words is numbered in sorted order; a pandas column of ordered categories in the order of the
-    categories. Test data are numbered like the rest.
+    categories. Test data are numbered like the rest. A number that is missing is NaN.
     """
     columns, held_out = _named(values, "factors"), _named(test, "test factors") if test is not None else None
     if held_out is not None and len(held_out) != len(columns):
@@ -45,10 +46,11 @@ def read_factors(values: Any, test: Any = None) -> tuple[Table, NDArray[Any] | N
         for (name, column), other in zip(columns.items(), others, strict=True)
     ]
     factors = _stacked(dict(zip(columns, (first for first, _ in numbered), strict=True)), "factors")
+    words = tuple(_holds_words(column) for column in columns.values())
     if held_out is None:
-        return Table(factors, names), None
+        return Table(factors, names, words), None
     tested = {name: second for name, (_, second) in zip(columns, numbered, strict=True)}
-    return Table(factors, names), _stacked(tested, "test factors")
+    return Table(factors, names, words), _stacked(tested, "test factors")
 
 
 def check_order(codes: Any, factors: Any) -> None:
@@ -62,6 +64,25 @@ def check_order(codes: Any, factors: Any) -> None:
             "codes and factors have the same row labels in another order, but row i of one belongs to row i "
             "of the other. Put them in one order: factors.loc[codes.index]."
         )
+
+
+def read_blocks(blocks: Mapping[str, Sequence[int]] | None) -> dict[str, tuple[int, ...]]:
+    """The codes of each block as whole numbers; no blocks if there are none."""
+    if blocks is None:
+        return {}
+    problem = UnweaveError(
+        'blocks must name the codes of each block, such as {"content": [0, 1], "style": [2, 3]}; got '
+        f"{blocks!r}."
+    )
+    if not isinstance(blocks, Mapping):
+        raise problem
+    try:
+        columns = {str(name): as_array(list(members)) for name, members in blocks.items()}
+    except TypeError:
+        raise problem from None
+    if any(array.dtype.kind not in "iu" or array.ndim != 1 or array.min() < 0 for array in columns.values()):
+        raise problem
+    return {name: tuple(int(code) for code in array) for name, array in columns.items()}
 
 
 def _columns(values: Any) -> dict[str, Any] | None:
@@ -155,8 +176,9 @@ def _plain(column: Any, label: str) -> NDArray[Any]:
     if all(isinstance(cell, str) for cell in cells):
         return np.array(cells, str)
     missing = sum(_is_missing(cell) for cell in cells)
-    if missing:
+    if missing and any(isinstance(cell, str) for cell in cells):
         raise UnweaveError(f"{label} has no value in {missing} of {len(cells)} rows. Leave those rows out.")
+    cells = [np.nan if _is_missing(cell) else cell for cell in cells]
     if any(isinstance(cell, str) for cell in cells):
         kinds = ", ".join(sorted({type(cell).__name__ for cell in cells}))
         raise UnweaveError(f"{label} must hold either numbers or words; it holds {kinds}.")
@@ -165,6 +187,13 @@ def _plain(column: Any, label: str) -> NDArray[Any]:
     except (TypeError, ValueError):
         kinds = ", ".join(sorted({type(cell).__name__ for cell in cells}))
         raise UnweaveError(f"{label} must hold numbers or words; it holds {kinds}.") from None
+
+
+def _holds_words(column: Any) -> bool:
+    array = as_array(column)
+    return array.dtype.kind in "UT" or (
+        array.dtype.kind == "O" and any(isinstance(cell, str) for cell in array.tolist())
+    )
 
 
 def _is_missing(cell: Any) -> bool:

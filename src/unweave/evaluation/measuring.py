@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -14,30 +15,29 @@ from threadpoolctl import threadpool_limits
 
 from unweave.compilation import announced
 from unweave.errors import UnweaveError
-from unweave.evaluation.choice import Choice, left_out_notes, one_factor_notes
+from unweave.evaluation.choice import Choice, left_out_notes, listed, one_factor_notes
 from unweave.evaluation.effort import REPRESENTATIONS, Effort
-from unweave.evaluation.encoders import EncoderError
+from unweave.evaluation.intervals import LEAST_REPEATS, interval
+from unweave.evaluation.posteriors import EncoderError
+from unweave.evaluation.requests import REQUESTS, Drawing
 from unweave.evaluation.scores import Score, Scores
-from unweave.evaluation.sources import Sample, Source, Tell
+from unweave.evaluation.sources import Sample, Source
 from unweave.metrics.checks import FactorError
 from unweave.metrics.information import mutual_information
-from unweave.metrics.metric import Measured, Metric, Needs, measure
-from unweave.streams import Stream
+from unweave.metrics.kinds import FactorKind, factor_labels
+from unweave.metrics.metric import Measured, Metric, measure
+from unweave.metrics.requests import Conditions, Needs
+from unweave.progress import Progress
 
 UNSEEN = 0.01  # share of the test points with a value that is never trained on, above which there is a note
 
 
-class _Given(NamedTuple):
-    """What the metrics get, as far as any of them needs it."""
+class _Gathered(NamedTuple):
+    """The arguments of the metrics, by what a metric needs."""
 
-    arguments: dict[Needs, dict[str, Any]]  # by what a metric needs
-    errors: dict[Needs, UnweaveError]  # why something that is needed cannot be had
-    samples: list[Sample]  # one, or none if no metric needs it
-
-    @property
-    def sample(self) -> Sample | None:
-        """The sample, where there is one."""
-        return self.samples[0] if self.samples else None
+    drawing: Drawing
+    arguments: dict[Needs, dict[str, Any]]
+    errors: dict[Needs, UnweaveError]  # why something that is needed cannot be gathered
 
 
 class _Outcome(NamedTuple):
@@ -49,13 +49,31 @@ class _Outcome(NamedTuple):
     error: UnweaveError | None = None
 
 
+class Repeated(NamedTuple):
+    """What came of all metrics on one sample, and the numbers of each repeat by name."""
+
+    drawing: Drawing
+    outcomes: list[_Outcome]  # of the metrics that could be measured
+    repeats: list[dict[str, float]]
+    failed: dict[str, str]  # why the other metrics could not be measured
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """All scores of the sample by name."""
+        return _numbers(self.outcomes)
+
+    def of_repeats(self, name: str) -> list[float]:
+        """A score in each repeat in which it could be measured."""
+        return [numbers[name] for numbers in self.repeats if name in numbers]
+
+
 def measure_source(
     source: Source,
     metrics: Sequence[Metric],
     representation: str,
     effort: Effort,
     subject: str,
-    tell: Tell | None = None,
+    tell: Progress | None = None,
 ) -> Scores:
     """The scores of one source, as far as they can be measured."""
     return measure_choice(source, Choice(tuple(metrics)), representation, effort, subject, tell)[0]
@@ -67,34 +85,23 @@ def measure_choice(
     representation: str,
     effort: Effort,
     subject: str,
-    tell: Tell | None = None,
+    tell: Progress | None = None,
 ) -> tuple[Scores, tuple[str, ...]]:
     """The scores, with notes on the points that they are from; and notes on the metrics that were left out.
 
     Each metric has a stream of its own, so that none moves another's score.
     """
-    if representation not in REPRESENTATIONS:
-        raise UnweaveError(f'representation must be "mean" or "sampled"; got {representation!r}.')
-    first = _gather(source, choice.metrics, representation, effort.points, effort.stream, again=False)
-    outcomes = _measure(first, choice, source.names, effort.stream, effort.jobs, tell)
-    failed = {each.metric.name: str(each.error) for each in outcomes if each.error}
-    found = [each for each in outcomes if not each.error]
-    rest = Choice(tuple(each.metric for each in found), choice.by_name)
-    further: list[dict[str, float]] = []
-    for repeat in range(1, effort.repeats + 1):
-        stream = effort.stream.child("repeat", repeat)
-        again = _gather(source, rest.metrics, representation, effort.points, stream, again=True)
-        repeated = _measure(again, rest, source.names, stream, effort.jobs, tell)
-        further.append({name: v for each in repeated for name, v in each.measured.numbers.items()})
-    scores = tuple(_scores(source, found, further, representation))
-    sample = first.sample
+    repeated = measure_repeats(source, choice, representation, effort, tell)
+    found, sample = repeated.outcomes, repeated.drawing.drawn_sample
+    rest = Choice(tuple(outcome.metric for outcome in found), choice.by_name)
+    scores = tuple(_scores(source.conditions(effort.points), repeated, representation))
     images, encoding = source.images, source.seconds
     source.images, source.seconds = 0, 0.0  # what was encoded is counted once, whoever asks next
     record = Scores(
         subject,
         representation,
         scores,
-        _matrices(sample, found),
+        _matrices(sample, found, source.kinds),
         source.names,
         source.code_names,
         asked=effort.points,
@@ -105,48 +112,84 @@ def measure_choice(
         seconds={"encoding": encoding, **{each.metric.name: each.seconds for each in found}},
         notes=(
             *source.notes,
-            *_point_notes(sample, rest.metrics, source.names),
+            *_point_notes(sample, rest.metrics, source),
             *_one_factor(source, rest, scores),
+            *(without_interval(scores) if effort.repeats else ()),
         ),
     )
-    return record, left_out_notes({**choice.left_out, **failed})
+    return record, left_out_notes({**choice.left_out, **repeated.failed})
 
 
-def _scores(
-    source: Source, found: Iterable[_Outcome], further: Sequence[dict[str, float]], representation: str
-) -> Iterable[Score]:
-    for metric, measured, _, _ in found:
+def measure_repeats(
+    source: Source, choice: Choice, representation: str, effort: Effort, tell: Progress | None = None
+) -> Repeated:
+    """All metrics on one sample, and on as many further ones as there are repeats.
+
+    A metric that fails on a repeat, such as one whose factor has a single value there, is left out of it.
+    """
+    if representation not in REPRESENTATIONS:
+        raise UnweaveError(f'representation must be "mean" or "sampled"; got {representation!r}.')
+    drawing = Drawing(source, effort.points, representation, effort.stream)
+    outcomes = _measure(_gather(drawing, choice.metrics), choice, source.names, effort.jobs, tell)
+    measured = [outcome for outcome in outcomes if not outcome.error]
+    rest = Choice(tuple(outcome.metric for outcome in measured))
+    repeats = []
+    for number in range(1, effort.repeats + 1):
+        again = replace(drawing, repeat=effort.stream.child("repeat", number), samples=[])
+        gathered = _gather(again, rest.metrics)
+        repeats.append(_numbers(_measure(gathered, rest, source.names, effort.jobs, tell)))
+    failed = {outcome.metric.name: str(outcome.error) for outcome in outcomes if outcome.error}
+    return Repeated(drawing, measured, repeats, failed)
+
+
+def _numbers(outcomes: Iterable[_Outcome]) -> dict[str, float]:
+    return {name: value for outcome in outcomes for name, value in outcome.measured.numbers.items()}
+
+
+def _scores(conditions: Conditions, repeated: Repeated, representation: str) -> Iterable[Score]:
+    for metric, measured, _, _ in repeated.outcomes:
         kind = representation if metric.of_representation else ""
-        protocol = metric.protocol(representation, source.rows, source.disjoint)
+        protocol = metric.protocol(representation, conditions)
         for name, value in measured.numbers.items():
-            others = [numbers[name] for numbers in further if name in numbers]
-            yield Score(name, protocol, kind, value, *_interval([value, *others]))
+            ends = interval(value, repeated.of_repeats(name), metric.bounds_of(name))
+            yield Score(name, protocol, kind, value, *ends)
 
 
-def _matrices(sample: Sample | None, found: Iterable[_Outcome]) -> dict[str, Any]:
+def _matrices(
+    sample: Sample | None, found: Iterable[_Outcome], kinds: Sequence[FactorKind]
+) -> dict[str, Any]:
     matrices = {}
     if sample and sample.counted_factors.shape[1]:
-        matrices["mutual_information"] = mutual_information(sample.counted_codes, sample.counted_factors)
+        labels = factor_labels(sample.counted_factors, kinds) if kinds else sample.counted_factors
+        matrices["mutual_information"] = mutual_information(sample.counted_codes, labels)
     for each in found:
         matrices |= each.measured.matrices
     return matrices
 
 
-def _interval(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
-    """The middle 95%; of few values, all of them."""
-    if len(values) < 2:
-        return None, None
-    low, high = np.quantile(values, 0.025, method="lower"), np.quantile(values, 0.975, method="higher")
-    return float(low), float(high)
+def without_interval(scores: Sequence[Score]) -> tuple[str, ...]:
+    """A note on the scores that could not be measured on enough repeats."""
+    names = [score.name for score in scores if score.low is None]
+    if not names:
+        return ()
+    return (
+        f"{listed(names)} {'has' if len(names) == 1 else 'have'} no interval: fewer than {LEAST_REPEATS} "
+        "repeats could be measured.",
+    )
 
 
-def _point_notes(sample: Sample | None, metrics: Sequence[Metric], names: Sequence[str]) -> list[str]:
+def _point_notes(sample: Sample | None, metrics: Sequence[Metric], source: Source) -> list[str]:
     """How points to test on were held out, and which of their values nothing can predict."""
-    if sample is None or all(metric.needs != "codes+test" for metric in metrics):
+    if sample is None or all("test" not in metric.inputs.uses for metric in metrics):
         return []
     notes = list(sample.notes)
-    for j, name in enumerate(names):
+    for j, name in enumerate(source.names):
+        if source.kinds and source.kinds[j].name in ("continuous", "circular"):
+            continue  # numbers between those of the training points can be predicted
         tested, trained = sample.test_factors[:, j], sample.factors[:, j]
+        tested = tested[np.isfinite(tested)]
+        if not len(tested):
+            continue
         unseen = ~np.isin(tested, trained)
         if unseen.mean() >= UNSEEN:
             values = len(np.unique(tested[unseen]))
@@ -163,75 +206,33 @@ def _one_factor(source: Source, choice: Choice, scores: Sequence[Score]) -> tupl
     return one_factor_notes(choice.metrics, [score.name for score in scores])
 
 
-def _gather(
-    source: Source,
-    metrics: Sequence[Metric],
-    kind: str,
-    points: tuple[int, int],
-    stream: Stream,
-    again: bool,
-) -> _Given:
+def _gather(drawing: Drawing, metrics: Sequence[Metric]) -> _Gathered:
     needed = {metric.needs for metric in metrics}
-    given = _Given({}, {}, [])
-
-    def intervene() -> None:
-        whole = source.interventions(kind)
-        given.arguments["representation"] = {"codes": None, "factors": None, "representation": whole}
-
-    def take_posteriors() -> None:
-        posterior, factors = source.posterior()
-        found = {"codes": posterior.mean, "log_var": posterior.log_var, "factors": factors}
-        given.arguments["posterior"] = found
-
-    def take_likelihood() -> None:
-        losses, drawn = source.likelihood(points[0], stream.child("likelihood"))
-        found = {"codes": drawn.mean, "factors": None, "log_var": drawn.log_var, "losses": losses}
-        given.arguments["likelihood"] = found
-
-    def take_sample() -> None:
-        sample = source.sample(points, kind, stream, again)
-        counted = {"codes": sample.counted_codes, "factors": sample.counted_factors}
-        given.arguments.update({"codes": counted, "unsupervised": counted})
-        test = (sample.test_codes, sample.test_factors)
-        given.arguments["codes+test"] = {"codes": sample.codes, "factors": sample.factors, "test": test}
-        given.samples.append(sample)
-
-    # The whole grid first, so that the sample is looked up in it.
-    parts: list[tuple[set[Needs], Callable[[], None]]] = [
-        ({"representation"}, intervene),
-        ({"posterior"}, take_posteriors),
-        ({"likelihood"}, take_likelihood),
-        ({"codes", "codes+test", "unsupervised"}, take_sample),
-    ]
-    for needs, take in parts:
-        if needed & needs:
+    gathered = _Gathered(drawing, {}, {})
+    for needs, request in REQUESTS.items():
+        if needs in needed:
             try:
-                take()
+                gathered.arguments[needs] = request.gather(drawing)
             except EncoderError:
                 raise
             except UnweaveError as error:
-                given.errors.update(dict.fromkeys(needs, error))
-    return given
+                gathered.errors[needs] = error
+    return gathered
 
 
 def _measure(
-    given: _Given,
-    choice: Choice,
-    names: Sequence[str],
-    stream: Stream,
-    jobs: int | None,
-    tell: Tell | None,
+    gathered: _Gathered, choice: Choice, names: Sequence[str], jobs: int | None, tell: Progress | None
 ) -> list[_Outcome]:
     """What comes of each metric, several at a time; errors of metrics asked for by name are raised."""
-    done, one_at_a_time = 0, Lock()
+    done, one_at_a_time, stream = 0, Lock(), gathered.drawing.metric_stream
 
     def one(metric: Metric) -> _Outcome:
         nonlocal done
         start = time.perf_counter()
-        found, error = Measured({}, {}), given.errors.get(metric.needs)
+        found, error = Measured({}, {}), gathered.errors.get(metric.needs)
         if error is None:
             try:
-                found = measure(metric, **given.arguments[metric.needs], seed=stream.child(metric.name))
+                found = measure(metric, **gathered.arguments[metric.needs], seed=stream.child(metric.name))
             except UnweaveError as raised:
                 error = raised
         error = error.named(names) if isinstance(error, FactorError) else error

@@ -8,94 +8,67 @@ user asked to keep them (59 MB for dSprites and ten codes).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from unweave.data import GroundTruth
 from unweave.errors import DiskFullError, UnweaveError
-from unweave.evaluation.choice import Request, left_out_notes
+from unweave.evaluation.choice import Wanted, left_out_notes
 from unweave.evaluation.effort import Effort
-from unweave.evaluation.encoders import Posterior
 from unweave.evaluation.evaluate import source_of
 from unweave.evaluation.measuring import measure_choice
+from unweave.evaluation.posteriors import Posterior
 from unweave.evaluation.scores import SCHEMA, Scores
-from unweave.evaluation.sources import GroundTruthSource, Tell
+from unweave.evaluation.sources import GroundTruthSource
 from unweave.files import write_json
+from unweave.layout import CODES_FILE, SCORES_FILE
 from unweave.locks import hold
-from unweave.metrics.lookup import metrics_named
+from unweave.metrics.lookup import Asked, metrics_named
 from unweave.metrics.metric import Metric
+from unweave.progress import Progress
 from unweave.runs.run import Run
 from unweave.runs.store import RunFolder, read_tensors, write_tensors
 from unweave.training.batches import Data
 
-SCORES, CODES = "scores.json", "codes.safetensors"
 GRID_CHUNK = 8192  # images that are made at once
-
-
-class Evaluation(NamedTuple):
-    """The scores of a run, one record a representation, and why they were not written, if that failed."""
-
-    records: list[Scores]
-    not_kept: UnweaveError | None = None
 
 
 def evaluate_run(
     run: Run,
-    metrics: str | Sequence[str] = "headline",
+    metrics: Asked = "headline",
     representations: Sequence[str] = ("mean",),
     effort: Effort | None = None,
     *,
     data: Data | None = None,
     keep: bool = False,
     lenient: bool = False,
-    tell: Tell | None = None,
+    on_unwritable: Callable[[UnweaveError], None] | None = None,
+    tell: Progress | None = None,
 ) -> list[Scores]:
     """The scores of a run that were asked for, one record a representation; new ones go into its folder.
 
-    With `keep`, the codes of the whole grid are kept there too. Scores that cannot be kept are an error. If
-    `lenient`, metrics that cannot be measured are left out even if they were asked for by name.
+    With `keep`, the codes of the whole grid are kept there too. Scores that cannot be written are an error,
+    or `on_unwritable` gets it and the scores are returned. If `lenient`, metrics that cannot be measured are
+    left out even if they were asked for by name.
     """
-    found = evaluate_and_keep(
-        run, metrics, representations, effort, data=data, keep=keep, lenient=lenient, tell=tell
-    )
-    if found.not_kept is not None:
-        raise found.not_kept
-    return found.records
-
-
-def evaluate_and_keep(
-    run: Run,
-    metrics: str | Sequence[str] = "headline",
-    representations: Sequence[str] = ("mean",),
-    effort: Effort | None = None,
-    *,
-    data: Data | None = None,
-    keep: bool = False,
-    lenient: bool = False,
-    tell: Tell | None = None,
-) -> Evaluation:
-    """What `evaluate_run` returns, also where nothing can be written into the run's folder."""
-    effort, request = effort or Effort(), Request.of(metrics)
+    effort, wanted = effort or Effort(), Wanted.of(metrics)
     if lenient:
-        request = replace(request, by_name=frozenset())
+        wanted = replace(wanted, by_name=frozenset())
     _check_finished(run)
-    source = source_of(run, effort, data=data, lenient=request.lenient, tell=tell)
-    choice = request.possible(source)
+    source = source_of(run, effort, data=data, lenient=wanted.lenient, tell=tell)
+    choice, conditions = wanted.possible(source), source.conditions(effort.points)
     found, failures = [], _Failures()
     for representation in representations:
         records = _of_effort(kept_scores(run.folder), effort)
         missing = [
             metric
             for metric in choice.metrics
-            if not _is_kept(
-                metric, metric.protocol(representation, source.rows, source.disjoint), records, effort.repeats
-            )
+            if not _is_kept(metric, metric.protocol(representation, conditions), records, effort.repeats)
         ]
         record = _record_of(records, representation)
         left_out = left_out_notes(choice.left_out)
@@ -105,14 +78,18 @@ def evaluate_and_keep(
             now, left_out = measure_choice(
                 source, replace(choice, metrics=tuple(missing)), representation, effort, str(run.path), tell
             )
-            with failures.noted(run.path / SCORES):
+            with failures.noted(run.path / SCORES_FILE):
                 _add(run.folder, now, effort)
             record = now if record is None else _merged(record, now)
         found.append(_only(record or _nothing(run, representation, effort), choice.metrics, left_out))
     if keep and isinstance(source, GroundTruthSource) and not source.truth.stochastic:
-        with failures.noted(run.path / CODES):
+        with failures.noted(run.path / CODES_FILE):
             _keep_grid(run, source.encode_grid())
-    return Evaluation(found, failures.first)
+    if failures.first is not None:
+        if on_unwritable is None:
+            raise failures.first
+        on_unwritable(failures.first)
+    return found
 
 
 def _check_finished(run: Run) -> None:
@@ -183,7 +160,7 @@ def keep_codes(runs: Sequence[Run]) -> None:
 
     Images are made once for all: on a GPU, making them takes longer than one encoder's work.
     """
-    open_runs = [run for run in runs if not (run.path / CODES).exists()]
+    open_runs = [run for run in runs if not (run.path / CODES_FILE).exists()]
     if not open_runs:
         return
     truth, device = open_runs[0].data, open_runs[0].device
@@ -198,17 +175,17 @@ def keep_codes(runs: Sequence[Run]) -> None:
             posterior = run.posterior(on_device)
             mean[rows], log_var[rows] = posterior.mean.cpu(), posterior.log_var.cpu()
     for run, (mean, log_var) in zip(open_runs, tables, strict=True):
-        write_tensors(run.path / CODES, {"mean": mean, "log_var": log_var})
+        write_tensors(run.path / CODES_FILE, {"mean": mean, "log_var": log_var})
 
 
 def drop_codes(folder: RunFolder) -> None:
     """Remove kept codes."""
-    (folder.path / CODES).unlink(missing_ok=True)
+    (folder.path / CODES_FILE).unlink(missing_ok=True)
 
 
 def kept_scores(folder: RunFolder) -> list[Scores]:
     """All scores in a run's folder."""
-    path = folder.path / SCORES
+    path = folder.path / SCORES_FILE
     try:
         record = json.loads(path.read_text())
     except FileNotFoundError:
@@ -232,7 +209,7 @@ def _add(folder: RunFolder, now: Scores, effort: Effort) -> None:
         merged = _merged(mine[0], now) if mine else now
         ordered = sorted([*others, merged], key=lambda r: (r.representation, r.points, r.seed or 0))
         content = {"schema": SCHEMA, "evaluations": [record.to_dict() for record in ordered]}
-        write_json(folder.path / SCORES, content)
+        write_json(folder.path / SCORES_FILE, content)
 
 
 def _of_effort(records: Iterable[Scores], effort: Effort) -> list[Scores]:
@@ -270,7 +247,7 @@ def _only(record: Scores, metrics: Sequence[Metric], notes: tuple[str, ...]) -> 
 
 
 def _kept_grid(run: Run, points: int) -> Posterior | None:
-    path = run.path / CODES
+    path = run.path / CODES_FILE
     if not path.exists():
         return None
     tensors = read_tensors(path)
@@ -280,6 +257,6 @@ def _kept_grid(run: Run, points: int) -> Posterior | None:
 
 
 def _keep_grid(run: Run, grid: Posterior) -> None:
-    if not (run.path / CODES).exists() and grid.log_var is not None:
+    if not (run.path / CODES_FILE).exists() and grid.log_var is not None:
         tensors = {"mean": torch.from_numpy(grid.mean), "log_var": torch.from_numpy(grid.log_var)}
-        write_tensors(run.path / CODES, tensors)
+        write_tensors(run.path / CODES_FILE, tensors)

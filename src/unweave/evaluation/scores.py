@@ -29,7 +29,11 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Score:
-    """One number. `low` and `high` bound the middle 95% of the repeats, where there were some."""
+    """One number. `low` and `high` are its 95% interval, where there were repeats.
+
+    The interval covers the mean of the score over fresh samples of as many points; see
+    `unweave.evaluation.intervals`.
+    """
 
     name: str
     protocol: str
@@ -113,7 +117,7 @@ class Scores(Mapping[str, float]):
 
     def _repr_html_(self) -> str:
         """The scores as a table for notebooks, with the notes below it."""
-        columns = ["score", "value", "95% of the repeats", "protocol"]
+        columns = ["score", "value", "95% interval", "protocol"]
         repeated = any(score.low is not None for score in self.scores)
         rows = [
             [score.name, f"{score.value:.4f}", _interval(score).strip(" ()"), score.protocol]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -20,15 +20,18 @@ from numpy.typing import NDArray
 
 from unweave.data import CATALOGUE, GroundTruth
 from unweave.errors import UnweaveError
-from unweave.evaluation.encoders import EncodeImages, Posterior
-from unweave.metrics.metric import Needs
+from unweave.evaluation.posteriors import EncodeImages, Posterior, joined
+from unweave.metrics.kinds import FactorKind
 from unweave.metrics.representation import Representation
+from unweave.metrics.requests import Conditions
+from unweave.progress import Progress
 from unweave.streams import Stream
 
 CHUNK = 2048  # images that are made and encoded at once
 MUCH = 0.1  # share of the test points above which images shared with training points are worth a note
 FEW = 1000  # images; scores from fewer depend much on which they are
-Tell: TypeAlias = Callable[[int, int, str], None]  # how many of how many are done, and of what
+# The codes that form a block, by its name: {"content": (0, 1), "style": (2, 3)}.
+BlocksOfCodes: TypeAlias = Mapping[str, tuple[int, ...]]
 # images, codes -> -log p(x|z) of each.
 Losses: TypeAlias = Callable[[NDArray[np.uint8], NDArray[Any]], NDArray[np.float64]]
 
@@ -40,12 +43,13 @@ class Sample(NamedTuple):
     """
 
     counted_codes: NDArray[Any]
-    counted_factors: NDArray[np.int64]
+    counted_factors: NDArray[Any]
     codes: NDArray[Any]
-    factors: NDArray[np.int64]
+    factors: NDArray[Any]
     test_codes: NDArray[Any]
-    test_factors: NDArray[np.int64]
+    test_factors: NDArray[Any]
     notes: tuple[str, ...] = ()  # how the points to test on were held out, where that must be known
+    counted_images: Callable[[], NDArray[np.uint8]] | None = None  # makes the images of the counted codes
 
 
 class Source(Protocol):
@@ -53,6 +57,13 @@ class Source(Protocol):
 
     images: int  # how many images were encoded and not yet reported
     seconds: float  # how long that took
+    losses: Losses | None  # of a run
+    blocks: BlocksOfCodes  # empty where no codes form a block
+    kinds: tuple[FactorKind, ...]  # empty if all factors are whole numbers
+
+    @property
+    def missing(self) -> bool:
+        """Whether a value of a factor is missing."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -66,25 +77,35 @@ class Source(Protocol):
     def notes(self) -> tuple[str, ...]:
         """What was left out of the data, and why; and what else to know of the data."""
 
-    @property
-    def disjoint(self) -> bool:
-        """Whether points to test on are drawn from other images than points to train on."""
+    def conditions(self, points: tuple[int, int]) -> Conditions:
+        """What the data of a score are like if so many points to train and to test on are asked for."""
 
     @property
-    def rows(self) -> int | None:
-        """How many points are known, where an intervening metric can ask for no others."""
+    def no_factors(self) -> str:
+        """Why no factor can be measured, where that is so."""
 
-    def lacks(self, needs: Needs) -> str | None:
-        """Why something cannot be had, or None."""
+    @property
+    def has_posteriors(self) -> bool:
+        """Whether there may be log variances of q(z|x)."""
 
-    def sample(self, points: tuple[int, int], kind: str, stream: Stream, again: bool) -> Sample:
-        """Points to train and to test on; `again` for a further sample of the same kind."""
+    @property
+    def has_images(self) -> bool:
+        """Whether the images of a sample can be made."""
 
-    def interventions(self, kind: str) -> Representation:
-        """Codes of chosen factors."""
+    def sample(
+        self, points: tuple[int, int], kind: str, stream: Stream, repeat: Stream | None = None
+    ) -> Sample:
+        """Points to train and to test on.
 
-    def posterior(self) -> tuple[Posterior, NDArray[np.int64]]:
-        """Posteriors and factors of all images."""
+        With `repeat`, a sample that scores vary over as they do over fresh samples: a fresh one if points
+        can be drawn, else half of the points that `stream` chooses; see `unweave.evaluation.intervals`.
+        """
+
+    def interventions(self, kind: str, repeat: Stream | None = None) -> Representation:
+        """Codes of chosen factors; with `repeat`, of half of the rows where there are only rows."""
+
+    def posterior(self, repeat: Stream | None = None) -> tuple[Posterior, NDArray[np.int64]]:
+        """Posteriors and factors of all images; with `repeat`, of half of the rows if there are only rows."""
 
     def likelihood(self, n: int, stream: Stream) -> tuple[NDArray[np.float64], Posterior]:
         """How unlikely n drawn images are, -log p(x|z), and their posteriors."""
@@ -98,13 +119,17 @@ class GroundTruthSource:
     truth: GroundTruth
     losses: Losses | None = None
     grid: Posterior | None = None  # of the whole grid, where it is known already
-    tell: Tell | None = None
-    rows: int | None = None
+    tell: Progress | None = None
     images: int = 0
     seconds: float = 0.0
+    blocks: BlocksOfCodes = field(default_factory=dict)
     _noise: Stream = field(default_factory=lambda: Stream.of(0).child("whole grid"))
 
     code_names: tuple[str, ...] = ()
+    kinds: tuple[FactorKind, ...] = ()
+    missing: bool = False
+    has_posteriors: bool = True
+    has_images: bool = True
 
     @cached_property
     def varied(self) -> NDArray[np.int64]:
@@ -133,13 +158,14 @@ class GroundTruthSource:
         published = {entry.name: tuple(factor.size for factor in entry.factors) for entry in CATALOGUE}
         return published.get(self.truth.name) != self.truth.sizes
 
-    def lacks(self, needs: Needs) -> str | None:
-        """Why something cannot be had, or None."""
-        if needs == "likelihood":
-            return "it needs a trained run" if self.losses is None else None
-        if needs != "unsupervised" and not self.names:
-            return f"no factor of {self.truth.name} takes two values"
-        return None
+    def conditions(self, points: tuple[int, int]) -> Conditions:
+        """As many points as are asked for can be drawn."""
+        return Conditions(points[0], *points, points[0], disjoint=self.disjoint)
+
+    @property
+    def no_factors(self) -> str:
+        """Why no factor can be measured, where that is so."""
+        return f"no factor of {self.truth.name} takes two values"
 
     def encode_grid(self) -> Posterior:
         """Encode every combination of factors, once."""
@@ -154,8 +180,11 @@ class GroundTruthSource:
             self.grid = joined(parts)
         return self.grid
 
-    def sample(self, points: tuple[int, int], kind: str, stream: Stream, again: bool) -> Sample:  # noqa: ARG002
-        """Points drawn anew from the ground truth."""
+    def sample(
+        self, points: tuple[int, int], kind: str, stream: Stream, repeat: Stream | None = None
+    ) -> Sample:
+        """Points drawn from the ground truth; with `repeat`, a fresh sample of them."""
+        stream = repeat or stream
         # Twice as many where images are split, so that both parts have their points.
         drawn = self.truth.sample_factors(sum(points) * (2 if self.disjoint else 1), stream)
         if not self.truth.stochastic and len(self.truth) <= len(drawn):
@@ -167,10 +196,17 @@ class GroundTruthSource:
             images = self._image_numbers(drawn, stream)
             train, test, note = _held_out(images, points, stream, self.truth.name)
         return Sample(
-            codes[counted], factors[counted], codes[train], factors[train], codes[test], factors[test], note
+            codes[counted],
+            factors[counted],
+            codes[train],
+            factors[train],
+            codes[test],
+            factors[test],
+            note,
+            lambda: np.concatenate(list(self._observed(drawn[counted], stream))),
         )
 
-    def interventions(self, kind: str) -> Representation:
+    def interventions(self, kind: str, repeat: Stream | None = None) -> Representation:  # noqa: ARG002
         """Look-ups in the grid; images that are drawn at random are encoded as they are asked for."""
         if not self.truth.stochastic:
             self.encode_grid()
@@ -182,7 +218,7 @@ class GroundTruthSource:
 
         return Representation(encode, tuple(self.truth.sizes[j] for j in self.varied))
 
-    def posterior(self) -> tuple[Posterior, NDArray[np.int64]]:
+    def posterior(self, repeat: Stream | None = None) -> tuple[Posterior, NDArray[np.int64]]:  # noqa: ARG002
         """Posteriors and factors of all images."""
         return self.encode_grid(), self.truth.factors_at(np.arange(len(self.truth)))[:, self.varied]
 
@@ -202,8 +238,7 @@ class GroundTruthSource:
         if not self.truth.stochastic:
             return np.unique(self.truth.index(factors), return_inverse=True)[1]
         marks: list[bytes] = []
-        for start in range(0, len(factors), CHUNK):
-            images = self.truth.observe(factors[start : start + CHUNK], stream.skip(start))
+        for images in self._observed(factors, stream):
             marks += [hashlib.blake2b(image.tobytes(), digest_size=8).digest() for image in images]
         return np.unique(np.frombuffer(b"".join(marks), np.uint64), return_inverse=True)[1]
 
@@ -231,9 +266,12 @@ class GroundTruthSource:
             found = self.truth.index(factors)
             log_var = self.grid.log_var
             return Posterior(self.grid.mean[found], None if log_var is None else log_var[found])
-        starts = range(0, len(factors), CHUNK)
-        images = (self.truth.observe(factors[s : s + CHUNK], stream.skip(s)) for s in starts)
-        return joined([self._encode(part) for part in images])
+        return joined([self._encode(part) for part in self._observed(factors, stream)])
+
+    def _observed(self, factors: NDArray[np.int64], stream: Stream) -> Iterator[NDArray[np.uint8]]:
+        """The images of factors (n, k), in parts."""
+        for start in range(0, len(factors), CHUNK):
+            yield self.truth.observe(factors[start : start + CHUNK], stream.skip(start))
 
     def _encode(self, images: NDArray[np.uint8]) -> Posterior:
         start = time.perf_counter()
@@ -275,11 +313,3 @@ def likelihood_of(
         found.append(losses(images, posterior.draw(noise)))
         posteriors.append(posterior)
     return np.concatenate(found), joined(posteriors)
-
-
-def joined(parts: list[Posterior]) -> Posterior:
-    """The posteriors of several batches as one."""
-    log_vars = [part.log_var for part in parts if part.log_var is not None]
-    return Posterior(
-        np.concatenate([part.mean for part in parts]), np.concatenate(log_vars) if log_vars else None
-    )

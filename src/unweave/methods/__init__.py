@@ -158,7 +158,7 @@ def method_named(name: str) -> type[Method]:
 
 
 def checked_method(part: object, place: str) -> type[Method]:
-    """A class of a plug-in that can be used as a method, or one sentence on why it cannot."""
+    """Return the class of a plug-in if it is a valid method; raise an error that says why not otherwise."""
     if not isinstance(part, type) or not issubclass(part, Method) or not is_dataclass(part):
         raise UnweaveError(
             f"{place} is not a method. A method is a frozen dataclass made from "
@@ -175,18 +175,18 @@ def checked_method(part: object, place: str) -> type[Method]:
 
 
 def is_built_in(kind: type[Method]) -> bool:
-    """Whether a method is one of the package."""
+    """Whether a method is part of the package."""
     return kind in METHODS
 
 
 def plugin_methods(problem: Callable[[str], None]) -> list[type[Method]]:
-    """The methods of installed plug-ins; `problem` gets a sentence on each that cannot be used."""
+    """The methods of installed plug-ins; `problem` gets a message about each that cannot be used."""
     names = [method.name for method in METHODS]
     return list(installed_parts("method", names, method_named, problem))
 
 
 def summary(kind: type[Method]) -> str:
-    """What a method is, in a line: the first of its class's docstring.
+    """A method in one line: the first line of its class docstring.
 
     >>> summary(BetaVAE)
     'beta-VAE: the KL divergence from the prior is weighted by beta.'

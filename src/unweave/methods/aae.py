@@ -38,17 +38,17 @@ class AAE(Method):
     rec - adversarial_weight mean log(1 - D(z)); [1], section 2, without labels or clusters.
 
     D(z) is the probability that z is a code and not a draw from the prior N(0, I). The discriminator
-    minimises -(mean log D(z) + mean log(1 - D(y))) / 2 over codes z and as many draws y. The encoder fools
-    it in the form that does not saturate: its gradient stays where the discriminator is sure.
+    minimises -(mean log D(z) + mean log(1 - D(y))) / 2 over codes z and as many draws y. The encoder
+    minimises the non-saturating loss, whose gradient does not vanish where the discriminator is certain.
 
     `posterior` deterministic: z = mean of q(z|x), and its log_var is never trained. gaussian: z is drawn from
-    q(z|x), whose noise only the two losses restrict.
+    q(z|x); only the two losses constrain its noise.
 
-    Differs from [1]: there encoder and decoder make a step for rec, then the discriminator, then the encoder
-    once more to fool it, each by its own stochastic gradient descent. Here all move at once, from one forward
-    pass, by Adam; adversarial_weight, which the paper does not have, stands for the ratio of the two rates.
-    The discriminator has leaky ReLU. The paper's third posterior, a network with noise among its inputs, is
-    not here.
+    Differs from [1]: in [1] encoder and decoder make a step for rec, then the discriminator, then the encoder
+    again against it, each by its own stochastic gradient descent. Here all are updated at once, from one
+    forward pass, by Adam; adversarial_weight, which the paper does not have, stands for the ratio of the two
+    learning rates. The discriminator has leaky ReLU. The paper's third posterior, a network with noise among
+    its inputs, is not implemented.
     """
 
     adversarial_weight: Setting = 10.0

@@ -25,20 +25,20 @@ STYLE, CLASSES = "style_discriminator", "class_discriminator"
 
 @dataclass(frozen=True)
 class AAELabels(Method):
-    """Adversarial autoencoder with a class variable that some labels teach.
+    """Adversarial autoencoder with a class variable learned from some labels.
 
     rec + w (style and class look like their priors) + label_weight cross-entropy; [1], section 5.
 
-    The encoder gives a style z and probabilities y of K classes, the values of a `factor` of the data; the
-    decoder sees both. Two discriminators tell z from draws of N(0, I), and y from one-hot draws of the K
-    classes. -mean log y_label of a batch of labelled images, of which there are `labelled`, ties the classes
-    to the labels.
+    The encoder outputs a style z and probabilities y of K classes, the values of a `factor` of the data; the
+    decoder gets both. Two discriminators separate z from draws of N(0, I), and y from one-hot draws of the K
+    classes. The cross-entropy is -mean log y_label over a batch from the `labelled` images. It ties the
+    classes to the labels.
 
-    A code is latents - 1 numbers of style and the place of the likeliest class: the classes, 0 to K - 1,
-    shifted and scaled to mean 0 and variance 1. It is decoded with the class that is nearest.
+    A code is latents - 1 numbers of style and the number of the likeliest class: the classes, 0 to K - 1,
+    shifted and scaled to mean 0 and variance 1. It is decoded with the nearest class.
 
-    Differs from [1] as the plain form does (aae.py): all move at once, by Adam; and the labelled images have
-    their batch at each step, not a phase of their own.
+    Differs from [1] as the plain form does (aae.py): all players are updated at once, by Adam. Each step has
+    a batch of labelled images, instead of a separate training phase.
     """
 
     adversarial_weight: Setting = 10.0
@@ -86,8 +86,8 @@ class AAEClusters(Method):
 
     rec + w (style and class look like their priors): classes without labels; [1], section 6.
 
-    As with labels, but for the labels: the classes are `clusters` that the autoencoder finds by itself.
-    A code is latents - 1 numbers of style and the place of the likeliest cluster, as there.
+    As `AAELabels`, but without labels: the classes are `clusters` that the autoencoder learns unsupervised.
+    A code is latents - 1 numbers of style and the number of the likeliest cluster, scaled as in `AAELabels`.
     """
 
     adversarial_weight: Setting = 10.0
@@ -118,14 +118,14 @@ class AAEClusters(Method):
 class AAEHeads(Method):
     """Adversarial autoencoder whose clusters each have a learned centre.
 
-    Clusters of which each has a head in the space of codes: the code is z + y W; [1], section 7.
+    Each cluster has a head in the space of codes: the code is z + y W; [1], section 7.
 
-    z and y are as for clusters; the rows of W are the heads, and learned. Two heads i, j that are closer than
-    eta cost heads_weight (eta - |W_i - W_j|), summed over all pairs: they are pushed apart, up to eta.
+    z and y are those of `AAEClusters`; the rows of W are the learned heads. Two heads i, j that are closer
+    than eta cost heads_weight (eta - |W_i - W_j|), summed over all pairs, which pushes them apart up to eta.
 
-    A code is all of z + y W, in `latents` dimensions; the decoder sees nothing else.
+    A code is z + y W, in `latents` dimensions, and the only input of the decoder.
 
-    [1] names no eta: 6 leaves three deviations of the style on either side.
+    [1] gives no value of eta; 6 leaves three standard deviations of the style on either side.
     """
 
     adversarial_weight: Setting = 10.0
@@ -198,7 +198,7 @@ def _players(sizes: Callable[[Blueprint], tuple[int, int]], heads: bool = False)
         return Discriminator(plan.streams, sizes(plan)[0], depth=2)
 
     def of_class(plan: Blueprint) -> Discriminator:
-        # Streams of its own: the layers of both have the same names.
+        # Separate streams: the layers of both discriminators have the same names.
         streams = [stream.child("class discriminator") for stream in plan.streams]
         return Discriminator(streams, sizes(plan)[1], depth=2)
 

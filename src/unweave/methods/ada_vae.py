@@ -1,4 +1,4 @@
-"""Ada-GVAE and its kin [1]: two images share the dimensions in which they hardly differ.
+"""Ada-GVAE and related methods [1]: two images share the dimensions in which they hardly differ.
 
 [1] Locatello, Poole, Rätsch, Schölkopf, Bachem, Tschannen: Weakly-supervised disentanglement without
 compromises, ICML 2020.
@@ -20,14 +20,14 @@ from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.distributions.sharing import (
     Rule,
     average,
-    below_the_middle,
+    below_midpoint,
     distance,
-    in_a_row,
     in_groups,
     product,
     share,
     shared_dimensions,
     smallest,
+    ungrouped,
 )
 
 CITATION = """@inproceedings{locatello2020weakly,
@@ -52,7 +52,7 @@ class _PairVAE(Method):
     @staticmethod
     @abstractmethod
     def rule(posterior: Gaussian) -> Gaussian:
-        """What two images say together: (..., 2, D) -> (..., 1, D)."""
+        """The shared posterior of two images: (..., 2, D) -> (..., 1, D)."""
 
     def losses(self, step: StepContext) -> Losses:
         """The objective of [1], negated."""
@@ -64,7 +64,7 @@ class _PairVAE(Method):
 
 @dataclass(frozen=True)
 class _Adaptive(_PairVAE):
-    """Those that find out themselves which dimensions to share."""
+    """Methods that infer which dimensions to share."""
 
     k_known: bool = False
 
@@ -79,17 +79,17 @@ class _Adaptive(_PairVAE):
 
 
 @dataclass(frozen=True)
-class _Told(_PairVAE):
-    """Those that are told which factors have changed."""
+class _KnownChanges(_PairVAE):
+    """Methods that know which factors have changed, from labels."""
 
     @property
     def sampling(self) -> Pairs:
-        """Pairs of which it is known in which factors they differ."""
+        """Pairs with labels, which show the factors that differ."""
         return Pairs(self.changed, labels=True)
 
     def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:
         """Each pair shares the dimensions of the factors that have not changed."""
-        return _told(posterior, labels, self.rule)
+        return _share_unchanged(posterior, labels, self.rule)
 
 
 @dataclass(frozen=True)
@@ -99,14 +99,15 @@ class AdaGVAE(_Adaptive):
     rec + beta KL, mean over both images of a pair, whose posteriors share dimensions; [1], section 4.
 
     With delta_d = KL(q(z_d|x_1) || q(z_d|x_2)), the dimensions in which delta_d < (max delta + min delta) / 2
-    share one posterior: the mean of the two means and the mean of the two variances. k_known=True tells how
-    many factors have changed in each pair, k, and the D - k dimensions with the smallest delta are shared.
-    Which dimensions are shared is a number to the gradient; through what is shared, both images learn.
+    share one posterior: the mean of the two means and the mean of the two variances. With k_known=True the
+    number k of changed factors is known for each pair, and the D - k dimensions with the smallest delta are
+    shared. No gradient flows through the choice of dimensions; shared posteriors pass gradients to both
+    images.
 
     `changed` says how many factors of a pair differ: a number, "random" (uniform in 1 .. K - 1, [1]'s
     k = Rnd) or "published" (as disentanglement_lib draws it). A batch of 64 is 64 pairs.
 
-    Differs from disentanglement_lib: a pair always differs; k_known is not there.
+    Differs from disentanglement_lib: a pair always differs; it has no k_known.
     """
 
     name: ClassVar[str] = "ada_gvae"
@@ -121,7 +122,7 @@ class AdaGVAE(_Adaptive):
 class AdaMLVAE(_Adaptive):
     """Ada-ML-VAE: pairs share dimensions that differ little; posteriors are multiplied.
 
-    The objective of `AdaGVAE`, where the posterior that two images share is the product of their own; [1].
+    The objective of `AdaGVAE`, where the shared posterior is the product of the two posteriors; [1].
 
     Differs from disentanglement_lib, whose shared variance is twice that of the product.
     """
@@ -135,15 +136,15 @@ class AdaMLVAE(_Adaptive):
 
 
 @dataclass(frozen=True)
-class GVAELabels(_Told):
+class GVAELabels(_KnownChanges):
     """GVAE on pairs whose changed factors are known; posteriors are averaged.
 
-    The objective of `AdaGVAE`, told which factors have changed: what [1] compares with as GVAE.
+    The objective of `AdaGVAE` with known changed factors: the baseline that [1] calls GVAE.
 
-    Dimension j is for factor j: it has a posterior for each image where factor j has changed. All other
+    Dimension j belongs to factor j: each image keeps its own posterior where factor j has changed. All other
     dimensions are shared, those beyond the factors always, so there must be at least as many as factors.
 
-    Differs from disentanglement_lib, which tells one of the factors that have changed, the last one drawn.
+    Differs from disentanglement_lib, whose label is only one of the changed factors, the last one drawn.
     """
 
     name: ClassVar[str] = "gvae_labels"
@@ -155,10 +156,10 @@ class GVAELabels(_Told):
 
 
 @dataclass(frozen=True)
-class MLVAELabels(_Told):
+class MLVAELabels(_KnownChanges):
     """ML-VAE on pairs whose changed factors are known; posteriors are multiplied.
 
-    The objective of `GVAELabels`, where what two images share is the product of their posteriors.
+    The objective of `GVAELabels`, where the shared posterior is the product of the two posteriors.
     """
 
     name: ClassVar[str] = "ml_vae_labels"
@@ -170,22 +171,22 @@ class MLVAELabels(_Told):
 
 
 def _adapted(posterior: Gaussian, labels: Tensor | None, rule: Rule) -> Gaussian:
-    """With labels the number of factors that have changed is known; without them it is guessed."""
+    """With labels the number of changed factors is known; without labels it is estimated."""
     pairs = in_groups(posterior, 2)
     with torch.no_grad():
         apart = distance(pairs)
         if labels is None:
-            shared = below_the_middle(apart)
+            shared = below_midpoint(apart)
         else:
             number = _changed(labels).sum(-1, keepdim=True)
             shared = smallest(apart, apart.shape[-1] - number)
-    return in_a_row(share(pairs, shared, rule))
+    return ungrouped(share(pairs, shared, rule))
 
 
-def _told(posterior: Gaussian, labels: Tensor | None, rule: Rule) -> Gaussian:
+def _share_unchanged(posterior: Gaussian, labels: Tensor | None, rule: Rule) -> Gaussian:
     pairs = in_groups(posterior, 2)
     if labels is None:
-        raise UnweaveError("which factors of a pair have changed must be known; no labels came.")
+        raise UnweaveError("labels are needed to know which factors of a pair have changed; got none.")
     changed = _changed(labels)
     latents, factors = posterior.mean.shape[-1], changed.shape[-1]
     if latents < factors:
@@ -194,7 +195,7 @@ def _told(posterior: Gaussian, labels: Tensor | None, rule: Rule) -> Gaussian:
             f"Set latents to {factors} or more."
         )
     beyond = changed.new_zeros(*changed.shape[:-1], latents - factors)
-    return in_a_row(share(pairs, ~torch.cat([changed, beyond], dim=-1), rule))
+    return ungrouped(share(pairs, ~torch.cat([changed, beyond], dim=-1), rule))
 
 
 def _changed(labels: Tensor) -> Tensor:

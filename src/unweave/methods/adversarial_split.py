@@ -1,4 +1,4 @@
-"""Adversarial split [1]: a code of the class that fits every image of it, and a code of all else.
+"""Adversarial split [1]: a code shared by all images of a class, and a code of everything else.
 
 [1] Mathieu, Zhao, Sprechmann, Ramesh, LeCun: Disentangling factors of variation in deep representation using
 adversarial training, NeurIPS 2016.
@@ -35,17 +35,19 @@ class AdversarialSplit(Method):
     rec(s, z) + swap_weight rec(s', z) + beta KL(q(z|x) || N(0, I)) - adversarial_weight mean log D(x~, y).
 
     The first `content` dimensions of the code are the specified part s(x), which is not drawn; the others are
-    the unspecified part z ~ q(z|x). Images come in pairs x, x' of one class: s' = s(x') must do as well as s.
-    That keeps all but the class out of s. To keep the class out of z, images x~ are made from the s of
-    another pair, of class y, and a z that has nothing to do with it: that of x, or a draw from the prior. A
-    discriminator, which minimises -(mean log D(x, y) + mean log(1 - D(x~, y))) / 2, sees the class.
+    the unspecified part z ~ q(z|x). Images come in pairs x, x' of one class: s' = s(x') must reconstruct as
+    well as s. That keeps all but the class out of s. To keep the class out of z, images x~ are decoded from
+    the s of another pair, of class y, and an unrelated z: that of x, or a draw from the prior. A
+    discriminator, which gets the class as a label, minimises
+    -(mean log D(x, y) + mean log(1 - D(x~, y))) / 2.
 
     The class is the combination of values of `class_factors`: their names with commas between them, or
     "first", the first factor of the data. No other label is used.
 
     Differs from [1]: two encoders, one for each part; the other pair's class may be the same by chance; both
-    players move at once, from one forward pass. Weights are for sums over pixels, and adversarial_weight is
-    about that of the authors' code, 0.01 for means over 32 x 32 pixels; its targets for real images are 0.95.
+    players are updated at once, from one forward pass. Weights are for sums over pixels, and
+    adversarial_weight is about that of the authors' code, 0.01 for means over 32 x 32 pixels; its targets for
+    real images are 0.95.
     """
 
     swap_weight: Setting = 1.0
@@ -75,7 +77,7 @@ class AdversarialSplit(Method):
         """The autoencoder and the discriminator."""
         adam = Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
         return (
-            # Its gradient comes through the images that a discriminator sees: those must not be rounded.
+            # Its gradient comes through the images that the discriminator gets: they must not be rounded.
             Player(AUTOENCODER, self._autoencoder, precise=True),
             Player(
                 DISCRIMINATOR,
@@ -86,7 +88,7 @@ class AdversarialSplit(Method):
 
     @property
     def stochastic(self) -> bool:
-        """Not all of a code is drawn: s is certain, and has no prior."""
+        """False: the part s is deterministic, and has no prior."""
         return False
 
     def content_dimensions(self, latents: int) -> int:
@@ -105,14 +107,15 @@ class AdversarialSplit(Method):
         swap = _reconstruction(model, _of_partner(s), z, images, step)
         kl = unspecified.kl().mean(-1)
 
-        # Of another pair: a roll by one pair. Its first image meets the z of an image, its second the prior.
-        strangers = torch.stack([z[:, 0::2], prior], dim=2).flatten(1, 2)
-        made = likelihood_named(step.likelihood).mean(
-            model.decoder(torch.cat([s.roll(2, dims=1), strangers], dim=-1))
+        # The s of another pair, by a roll: its first image gets the z of an image, its second a prior draw.
+        unrelated = torch.stack([z[:, 0::2], prior], dim=2).flatten(1, 2)
+        generated = likelihood_named(step.likelihood).mean(
+            model.decoder(torch.cat([s.roll(2, dims=1), unrelated], dim=-1))
         )
         discriminator = step.networks[DISCRIMINATOR]
         logits = discriminator(
-            torch.cat([as_numbers(images), made], dim=1), torch.cat([labels, labels.roll(2, dims=1)], dim=1)
+            torch.cat([as_numbers(images), generated], dim=1),
+            torch.cat([labels, labels.roll(2, dims=1)], dim=1),
         )
         real, fake = logits.chunk(2, dim=-1)
         fooling = softplus(-fake).mean(-1)
@@ -146,11 +149,11 @@ class AdversarialSplit(Method):
 def _reconstruction(
     model: TwoPartAutoencoder, s: Tensor, z: Tensor, images: Tensor, step: StepContext
 ) -> Tensor:
-    """(P,): how badly s and z explain images."""
+    """(P,): the reconstruction loss of images decoded from s and z."""
     codes = torch.cat([s, z], dim=-1)
     return model.decoder.reconstruction(codes, images, step.likelihood)
 
 
 def _of_partner(s: Tensor) -> Tensor:
-    """(P, 2 n, D): each pair's two codes in each other's place."""
+    """(P, 2 n, D): the two codes of each pair, swapped."""
     return torch.stack([s[:, 1::2], s[:, 0::2]], dim=2).flatten(1, 2)

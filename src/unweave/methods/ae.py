@@ -1,4 +1,4 @@
-"""The plain autoencoder [1]: what remains when nothing is asked of the codes.
+"""The plain autoencoder [1]: a reconstruction loss without constraints on the codes.
 
 [1] Hinton, Salakhutdinov: Reducing the dimensionality of data with neural networks, Science 313, 2006.
 """
@@ -33,7 +33,7 @@ class AE(Method):
 
     @property
     def stochastic(self) -> bool:
-        """z is the mean."""
+        """False: z is the mean."""
         return False
 
     def losses(self, step: StepContext) -> Losses:

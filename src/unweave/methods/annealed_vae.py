@@ -1,4 +1,4 @@
-"""AnnealedVAE [1]: the codes may carry more and more information as training goes on.
+"""AnnealedVAE [1]: the information that codes may carry grows during training.
 
 [1] Burgess et al.: Understanding disentangling in beta-VAE, arXiv 1804.03599, 2018.
 """
@@ -42,7 +42,7 @@ class AnnealedVAE(Method):
         super().__post_init__()
         if not isinstance(self.iteration_threshold, Tensor) and self.iteration_threshold == 0:
             raise UnweaveError(
-                "iteration_threshold of annealed_vae must be > 0; got 0. Take 1 to have all of c_max at once."
+                "iteration_threshold of annealed_vae must be > 0; got 0. Use 1 to have all of c_max at once."
             )
 
     def losses(self, step: StepContext) -> Losses:

@@ -66,14 +66,14 @@ class DIPVAE2(Method):
         """The objective of [1], negated."""
         forward = step.forward
         variance = forward.posterior.log_var.exp().mean(-2)
-        of_codes = covariance(forward.posterior.mean) + torch.diag_embed(variance)
-        return _losses(forward, of_codes, self.lambda_od, self.lambda_d_factor)
+        code_covariance = covariance(forward.posterior.mean) + torch.diag_embed(variance)
+        return _losses(forward, code_covariance, self.lambda_od, self.lambda_d_factor)
 
 
 def covariance(codes: Tensor) -> Tensor:
     """(..., D, D): the biased covariance over the batch of codes (..., B, D)."""
     centred = codes - codes.mean(-2, keepdim=True)
-    # Not as a product of matrices, whose precision a GPU may lower to that chosen for the networks.
+    # No matrix product: a GPU may compute it in the lower precision of the networks.
     return (centred.unsqueeze(-1) * centred.unsqueeze(-2)).mean(-3)
 
 

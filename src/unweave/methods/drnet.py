@@ -1,4 +1,4 @@
-"""DrNet [1]: content that stays the same in a sequence, and pose that does not tell sequences apart.
+"""DrNet [1]: content that is constant in a sequence, and pose that does not identify the sequence.
 
 [1] Denton, Birodkar: Unsupervised learning of disentangled representations from video, NeurIPS 2017.
 """
@@ -29,19 +29,19 @@ class DrNet(Method):
 
     rec / N + alpha |c_t - c_u|^2 / D_c - beta mean (log C(p_t, p_u) + log(1 - C(p_t, p_u))) / 2; [1].
 
-    c and p are content and pose, the first `content` dimensions of the code and the others, from an encoder
-    each. Frame t is decoded from its own pose and the content of another frame u of its sequence. The scene
-    discriminator C tells two poses of one sequence from poses of two, p_t and p'_u: it minimises
-    -mean log C(p_t, p_u) - mean log(1 - C(p_t, p'_u)); the pose encoder wants it to say 1/2. N pixels and
-    D_c dimensions: [1] weighs means. Nothing is drawn.
+    c and p are content and pose, the first `content` dimensions of the code and the others, each with its own
+    encoder. Frame t is decoded from its own pose and the content of another frame u of its sequence. The
+    scene discriminator C separates two poses of one sequence from poses of two, p_t and p'_u: it minimises
+    -mean log C(p_t, p_u) - mean log(1 - C(p_t, p'_u)); the pose encoder drives its output to 1/2. N is the
+    number of pixels and D_c of content dimensions: [1] weighs means. Codes are deterministic.
 
-    What moves is the data's to say: categorical factors stay in a sequence, and those of `content_factors`,
-    the first so many or names with commas between them. Every other factor moves at a speed of at most
-    `speed` values a frame. All `frames` of a sequence are learned from; the authors take two of 12.
+    In a sequence, categorical factors and `content_factors` (a number of first factors, or names with commas
+    between them) stay constant. Every other factor moves at a speed of at most `speed` values per frame. All
+    `frames` of a sequence are used; the authors use two of 12.
 
     Differs from [1]: frame u may come before t; codes are neither normalised over the batch nor bounded;
-    there are no skip connections, as a code must say all; all players move at once. `gaussian` likelihood is
-    the paper's squared error.
+    there are no skip connections, as a code must hold all information; all players are updated at once. The
+    `gaussian` likelihood is the paper's squared error.
     """
 
     alpha: Setting = 1.0
@@ -69,16 +69,16 @@ class DrNet(Method):
 
     @property
     def players(self) -> tuple[Player, ...]:
-        """Encoders and decoder, which have one objective, and the scene discriminator."""
+        """Encoders and decoder, which share one objective, and the scene discriminator."""
         return (Player(AUTOENCODER, self._autoencoder), Player(SCENES, self._scene_discriminator))
 
     @property
     def stochastic(self) -> bool:
-        """Codes are certain."""
+        """False: codes are deterministic."""
         return False
 
     def content_dimensions(self, latents: int) -> int:
-        """Those of the content."""
+        """The number of content dimensions."""
         return part_size(self.content, latents)
 
     def losses(self, step: StepContext) -> Losses:
@@ -86,15 +86,15 @@ class DrNet(Method):
         model, images = step.network(AUTOENCODER, TwoPartAutoencoder), step.batch.images
         content, pose = (part.mean for part in model.encode_parts(images))
         others = _other_frames(images.shape[1] // self.frames, self.frames, step.draws)
-        other_content, other_pose = _taken(content, others), _taken(pose, others)
+        other_content, other_pose = _select_rows(content, others), _select_rows(pose, others)
 
         codes = torch.cat([other_content, pose], dim=-1)
         rec = model.decoder.reconstruction(codes, images, step.likelihood)
         similarity = (content - other_content).square().mean((-2, -1))
-        # Of another sequence: a roll by one of them.
-        strangers = other_pose.roll(self.frames, dims=1)
-        seen = torch.cat([torch.cat([pose, other_pose], dim=-1), torch.cat([pose, strangers], dim=-1)], dim=1)
-        logits = step.networks[SCENES](seen).to(rec.dtype)
+        # Poses of another sequence, by a roll over one sequence.
+        unrelated = other_pose.roll(self.frames, dims=1)
+        same_scene, two_scenes = (torch.cat([pose, other], dim=-1) for other in (other_pose, unrelated))
+        logits = step.networks[SCENES](torch.cat([same_scene, two_scenes], dim=1)).to(rec.dtype)
         same, different = (logits[..., 0] - logits[..., 1]).chunk(2, dim=-1)
         undecided = 0.5 * (softplus(-same) + softplus(same)).mean(-1)
 
@@ -122,9 +122,9 @@ class DrNet(Method):
 
 
 def _other_frames(sequences: int, frames: int, draws: Draws) -> Tensor:
-    """(P, sequences x frames): for each frame of a batch the row of another one of its sequence.
+    """(P, sequences x frames): for each frame of a batch, the row of another frame of its sequence.
 
-    Each sequence has a shift of its own: u = t + shift, from the start again after the last frame.
+    Each sequence has its own random shift: u = (t + shift) mod frames.
     """
     shift = 1 + draws.integers("shift", sequences, [frames - 1])
     frame = torch.arange(frames, device=shift.device)
@@ -132,6 +132,6 @@ def _other_frames(sequences: int, frames: int, draws: Draws) -> Tensor:
     return (first[:, None] + (frame + shift) % frames).flatten(-2)
 
 
-def _taken(codes: Tensor, rows: Tensor) -> Tensor:
+def _select_rows(codes: Tensor, rows: Tensor) -> Tensor:
     """(P, B, D): the codes in these rows (P, B)."""
     return codes.gather(1, rows.unsqueeze(-1).expand_as(codes))

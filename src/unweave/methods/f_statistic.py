@@ -1,4 +1,4 @@
-"""F-statistic loss [1]: a few dimensions of the code tell any two values of a factor apart.
+"""F-statistic loss [1]: a few dimensions of the code separate any two values of a factor.
 
 [1] Ridgeway, Mozer: Learning deep disentangled embeddings with the F-statistic loss, NeurIPS 2018.
 """
@@ -34,32 +34,32 @@ class Embedding(nn.Module):
         self.sizes = plan.label_sizes
 
     def forward(self, images: Tensor) -> Tensor:
-        """Codes (P, B, D): means, for nothing is drawn."""
+        """Codes (P, B, D): posterior means."""
         mean: Tensor = self.encoder(images).mean
         return mean
 
     def encode(self, images: Tensor) -> Gaussian:
-        """Codes with next to no variance."""
+        """Codes with a negligible variance."""
         return certain(self(images))
 
 
 @dataclass(frozen=True)
 class FStatistic(Method):
-    """F-statistic loss: labels teach dimensions that separate the values of factors.
+    """F-statistic loss: learns from labels dimensions that separate the values of factors.
 
     -sum over factors, mean over pairs of their values, sum over the d best dimensions of log Pr(S < s).
 
     s is the F statistic of a dimension for the images of two values: the variance between them over the
     variance within, with 1 and n_1 + n_2 - 2 degrees of freedom; Pr(S < s) is the regularised incomplete beta
     function I_x(1/2, (n_1 + n_2 - 2) / 2) at x = between / (between + within); [1], section 2. The d most
-    separated dimensions are chosen anew for each pair, and the others are free. Only the labelled images
-    train the encoder. A decoder is trained on its codes to show them, and does not change the encoder.
+    separated dimensions are chosen for each pair, and the others are unconstrained. Only the labelled images
+    train the encoder. A decoder is trained on its codes to visualise them, and does not change the encoder.
 
-    Differs from [1]: a batch is drawn at random, and all factors are seen at each step, with the mean over
+    Differs from [1]: a batch is drawn at random, and all factors are used at each step, with the mean over
     pairs, so that a factor of many values weighs as much as one of few; the authors take batches of 12 values
-    with 5 images of one factor after another, and sum over pairs. As there, values with fewer than two images
-    in a batch are left out. The F statistic is the exact one; the authors' code takes the mean of the two
-    means for the mean of all, which is the same where n_1 = n_2.
+    with 5 images of one factor after another, and sum over pairs. As in [1], values with fewer than two
+    images in a batch are left out. The F statistic is exact; the authors' code uses the mean of the two group
+    means as the overall mean, which is the same where n_1 = n_2.
     """
 
     labels: int = 1000
@@ -88,7 +88,7 @@ class FStatistic(Method):
 
     @property
     def stochastic(self) -> bool:
-        """Codes are not drawn."""
+        """False: codes are deterministic."""
         return False
 
     def losses(self, step: StepContext) -> Losses:
@@ -113,26 +113,26 @@ class FStatistic(Method):
 
 
 def separation(codes: Tensor, labels: Tensor, size: int, dimensions: int) -> Tensor:
-    """(...): how surely codes (..., B, D) tell values of a label (..., B) apart, at most 0.
+    """(...): how confidently codes (..., B, D) separate the values of a label (..., B), at most 0.
 
     The mean, over pairs of values with two images or more each, of the sum of log Pr(S < s) over the
     dimensions in which the pair is most separated; 0 where there is no such pair.
     """
     belongs = indicators(labels, size, codes)  # (..., B, size)
     counts = belongs.sum(-2)
-    # Not as products of matrices, whose precision a GPU may lower to that chosen for the networks.
+    # No matrix products: a GPU may compute them in the lower precision of the networks.
     means = (belongs.unsqueeze(-1) * codes.unsqueeze(-2)).sum(-3) / counts.clamp(min=1).unsqueeze(-1)
     distances = (codes.unsqueeze(-2) - means.unsqueeze(-3)).square()
     squares = (belongs.unsqueeze(-1) * distances).sum(-3)  # (..., size, D)
-    one, other = torch.triu_indices(size, size, 1, device=codes.device)
-    first, second = counts[..., one], counts[..., other]
+    i, j = torch.triu_indices(size, size, 1, device=codes.device)
+    first, second = counts[..., i], counts[..., j]
     weight = first * second / (first + second).clamp(min=1)
-    between = weight.unsqueeze(-1) * (means[..., one, :] - means[..., other, :]).square()
-    within = squares[..., one, :] + squares[..., other, :]
+    between = weight.unsqueeze(-1) * (means[..., i, :] - means[..., j, :]).square()
+    within = squares[..., i, :] + squares[..., j, :]
     freedom = (first + second - 2).clamp(min=1).unsqueeze(-1).expand_as(within)
-    surely = log_f_cdf(between + TINY, within + TINY, freedom).topk(dimensions, dim=-1).values.sum(-1)
-    there = (torch.minimum(first, second) >= 2).to(codes.dtype)
-    return (surely * there).sum(-1) / there.sum(-1).clamp(min=1)
+    confidence = log_f_cdf(between + TINY, within + TINY, freedom).topk(dimensions, dim=-1).values.sum(-1)
+    is_counted = (torch.minimum(first, second) >= 2).to(codes.dtype)
+    return (confidence * is_counted).sum(-1) / is_counted.sum(-1).clamp(min=1)
 
 
 def _decoder(plan: Blueprint) -> Decoder:

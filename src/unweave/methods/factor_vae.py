@@ -37,11 +37,11 @@ class FactorVAE(Method):
 
     The discriminator gives two logits; D = softmax(logits)_0 is the probability that z is a code and not one
     with shuffled dimensions, so log D / (1 - D) = logit_0 - logit_1. It minimises
-    -(mean log D(z) + mean log(1 - D(z_shuffled))) / 2, where each dimension of z_shuffled has been put in a
-    random order of its own over the batch.
+    -(mean log D(z) + mean log(1 - D(z_shuffled))) / 2, where each dimension of z_shuffled is
+    permuted independently over the batch.
 
-    Differs from [1]: both players move at once, from one forward pass; and, as in the published models, the
-    codes that are shuffled are those of the same batch. second_batch=True takes a second batch, as in the
+    Differs from [1]: both players are updated at once, from one forward pass; and, as in the published
+    models, the shuffled codes are those of the same batch. second_batch=True uses a second batch, as in the
     paper's algorithm 2. Differs from the published models: their discriminator's loss clips probabilities to
     [1e-6, 1 - 1e-6], beyond which its gradient is zero; here it comes from the logits and is never clipped.
     """
@@ -73,7 +73,7 @@ class FactorVAE(Method):
         """The objectives of the autoencoder and of the discriminator."""
         forward = step.forward
         discriminator = step.networks[DISCRIMINATOR]
-        # Only the discriminator gets a gradient through the shuffled codes. It sees both halves at once:
+        # Only the discriminator gets a gradient through the shuffled codes. It gets both halves in one batch:
         # reading its weights, six layers of 1000, takes most of the time.
         to_shuffle = step.second_sample if self.second_batch else forward.sample
         shuffled_codes = shuffle(to_shuffle.detach(), step.draws)
@@ -89,7 +89,7 @@ class FactorVAE(Method):
 
 
 def shuffle(codes: Tensor, draws: Draws) -> Tensor:
-    """(..., B, D): the values of each dimension in a random order of their own over the batch."""
+    """(..., B, D): codes with each dimension permuted independently over the batch."""
     batch, latents = codes.shape[-2:]
     orders = draws.permutations("shuffle", latents, batch)
     return codes.gather(-2, orders.mT)

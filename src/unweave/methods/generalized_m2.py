@@ -1,4 +1,4 @@
-"""Semi-supervised models of any factorisation [1]: M2 where labels may depend on what has none.
+"""Semi-supervised models of any factorisation [1]: M2 where labels may depend on unlabelled variables.
 
 [1] Siddharth, Paige, van de Meent, Desmaison, Goodman, Kohli, Wood, Torr: Learning disentangled
 representations with semi-supervised deep generative models, NeurIPS 2017.
@@ -32,21 +32,21 @@ class GeneralizedM2(Method):
 
     -ELBO(x) - gamma (sum_s w_s / W r_s + (1 + alpha N/n) log(W / S)), W = sum_s w_s; [1], section 3.1.
 
-    The second part is of a labelled image and S samples z_s, with r_s = log p(x,y,z_s) / q(y,z_s|x); the ELBO
-    of an unlabelled image is the mean of log p(x,y,z) / q(y,z|x) over q. N and n = `labels` are the numbers
-    of all images and of the labelled ones, so alpha is that of M2.
+    The second part is the loss of a labelled image with S samples z_s, with r_s = log p(x,y,z_s) /
+    q(y,z_s|x); the ELBO of an unlabelled image is the mean of log p(x,y,z) / q(y,z|x) over q. N and n =
+    `labels` are the numbers of all images and of the labelled ones, so alpha is that of M2.
 
-    `inference` and `generation` say which variable is given which others: see `unweave.nn.networks.graph`.
-    Variables of q are drawn in its order. Where labels are known they are put in, and the weight of a sample
-    is what q says of them, w_s = prod_j q(y_j | its parents). If no label is given a z, all weights are the
+    `inference` and `generation` define the parents of each variable: see `unweave.nn.networks.graph`.
+    Variables of q are sampled in its order. Known labels are inserted, and the weight of a sample is their
+    probability, w_s = prod_j q(y_j | its parents). If no label has a z as its parent, all weights are the
     same, and "q(y|x) q(z|x,y)" has the labelled loss of M2. S is `samples`; an unlabelled image has one.
 
     Unknown labels are relaxed with the Gumbel softmax at this temperature, and log q(y) is linear between
     their values. Labels without parents in p are uniform, Gaussians normal. The code has one dimension for
     each label, first, and the Gaussians in the others, as in M2.
 
-    Differs from [1]: gamma weighs means over batches of the same size, and alpha is multiplied by N/n. Eight
-    samples and the temperature are those of the authors' library.
+    Differs from [1]: gamma weighs means over batches of the same size, and alpha is multiplied by N/n. The
+    defaults of samples and temperature are those of the authors' library.
     """
 
     inference: str = "q(z|x) q(y|x,z)"
@@ -79,7 +79,7 @@ class GeneralizedM2(Method):
 
     @property
     def players(self) -> tuple[Player, ...]:
-        """q and p, which minimise the same."""
+        """q and p, which share one objective."""
         return (Player(MODEL, self._model),)
 
     @property
@@ -88,7 +88,7 @@ class GeneralizedM2(Method):
         return Labels(self.labels, Chosen(self.factors))
 
     def content_dimensions(self, latents: int) -> int:  # noqa: ARG002
-        """Those of the labelled factors; of "all", how many they are is known to the data only."""
+        """The number of labelled factors; 0 for "all", whose number only the data set knows."""
         return 0 if self.factors == "all" else len(self.factors.split(","))
 
     def losses(self, step: StepContext) -> Losses:
@@ -118,7 +118,7 @@ class GeneralizedM2(Method):
     def _trace(
         self, model: GraphNetwork, images: Tensor, labels: Tensor | None, samples: int, step: StepContext
     ) -> Trace:
-        """Draw the variables of q in its order, with labels (P, B, k) put in if they are known."""
+        """Sample the variables of q in its order; known labels (P, B, k) are inserted."""
         features = model.image_features(images).repeat(1, samples, 1)
         temperature = self.temperature
         if isinstance(temperature, Tensor):
@@ -144,15 +144,15 @@ class GeneralizedM2(Method):
             for node in model.graph.generation[:-1]
         ]
 
-        def together(terms: list[Tensor]) -> Tensor:
-            total = torch.stack(terms).sum(0)
-            return total.view(len(total), samples, -1)
+        def total(terms: list[Tensor]) -> Tensor:
+            summed = torch.stack(terms).sum(0)
+            return summed.view(len(summed), samples, -1)
 
         return Trace(
             log_likelihood=model.log_likelihood(values, images, step.likelihood),
-            log_p=together(log_p),
-            log_q=together(log_q),
-            log_weights=together(log_weights or [torch.zeros_like(log_q[0])]),
+            log_p=total(log_p),
+            log_q=total(log_q),
+            log_weights=total(log_weights or [torch.zeros_like(log_q[0])]),
         )
 
     def _model(self, plan: Blueprint) -> GraphNetwork:
@@ -173,9 +173,9 @@ class Trace:
     """Log densities of S draws for each image, (P, S, B)."""
 
     log_likelihood: Tensor  # log p(x|...)
-    log_p: Tensor  # of all other variables
+    log_p: Tensor  # log p of all other variables
     log_q: Tensor
-    log_weights: Tensor  # the part of log_q that is of labels which were put in
+    log_weights: Tensor  # the part of log_q that belongs to inserted labels
 
 
 def importance_weighted(log_weights: Tensor, ratios: Tensor) -> tuple[Tensor, Tensor]:
@@ -188,7 +188,7 @@ def importance_weighted(log_weights: Tensor, ratios: Tensor) -> tuple[Tensor, Te
 
 
 def log_density(distribution: Gaussian | Categorical, values: Tensor) -> Tensor:
-    """(...): of values (..., width)."""
+    """(...): the log density of values (..., width)."""
     if isinstance(distribution, Gaussian):
         return distribution.log_density(values).sum(-1)
     return distribution.log_density(values)

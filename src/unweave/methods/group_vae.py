@@ -18,12 +18,12 @@ from unweave.errors import UnweaveError
 from unweave.methods.method import AUTOENCODER, Losses, Method, Setting, StepContext
 from unweave.methods.sampling import Groups, factors_in
 from unweave.nn.distributions.gaussian import Gaussian
-from unweave.nn.distributions.sharing import average, group_kl, in_a_row, in_groups, product, share_content
+from unweave.nn.distributions.sharing import average, group_kl, in_groups, product, share_content, ungrouped
 
 
 @dataclass(frozen=True)
 class _GroupVAE(Method):
-    """What both have in common: all but the posterior of a group's content."""
+    """The common part of both methods: all but the rule for the posterior of a group's content."""
 
     beta: Setting = 1.0
     content: int | Literal["half"] = "half"
@@ -43,7 +43,7 @@ class _GroupVAE(Method):
     @staticmethod
     @abstractmethod
     def rule(posterior: Gaussian) -> Gaussian:
-        """What the m images of a group say together: (..., m, D) -> (..., 1, D)."""
+        """The shared posterior of the m images of a group: (..., m, D) -> (..., 1, D)."""
 
     @property
     def sampling(self) -> Groups:
@@ -51,16 +51,16 @@ class _GroupVAE(Method):
         return Groups(self.group_size, factors_in(self.shared), chosen="first")
 
     def content_dimensions(self, latents: int) -> int:
-        """The first half, unless `content` says how many."""
+        """The value of `content`, or half of the latents."""
         return self.content if isinstance(self.content, int) else latents // 2
 
     def group_posterior(self, posterior: Gaussian) -> Gaussian:
-        """Posteriors (..., m, D) of the m images of a group, of any size, once they share their content."""
+        """Posteriors (..., m, D) of the m images of a group of any size, with shared content."""
         return share_content(posterior, self.content_dimensions(posterior.mean.shape[-1]), self.rule)
 
     def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:  # noqa: ARG002
-        """In each group of the batch."""
-        return in_a_row(self.group_posterior(in_groups(posterior, self.group_size)))
+        """Share the content in each group of the batch."""
+        return ungrouped(self.group_posterior(in_groups(posterior, self.group_size)))
 
     def losses(self, step: StepContext) -> Losses:
         """The objective of [1], negated."""
@@ -69,8 +69,8 @@ class _GroupVAE(Method):
         content_kl, style_kl = group_kl(forward.posterior, content, self.group_size)
         rec, kl = forward.reconstruction, content_kl + style_kl
         terms = {"reconstruction": rec, "kl": kl, "elbo": -(rec + kl)}
-        each = {"content_kl": content_kl, "style_kl": style_kl}
-        return Losses({AUTOENCODER: rec + self.beta * kl}, terms | each)
+        kl_parts = {"content_kl": content_kl, "style_kl": style_kl}
+        return Losses({AUTOENCODER: rec + self.beta * kl}, terms | kl_parts)
 
 
 @dataclass(frozen=True)
@@ -80,15 +80,16 @@ class MLVAE(_GroupVAE):
     1/m (sum_i rec_i + beta (sum_i KL_style_i + KL_content)) of a group of m images; [1], equation 5.
 
     The first `content` dimensions of the code are content. Their posterior is one for the group,
-    q(c|x_1 .. x_m) proportional to prod_i q(c|x_i), so KL_content counts once a group; each image has a
-    posterior of its own for the rest, the style. Each image draws its own c from the group's posterior, which
-    [1], footnote 1, found as good as one c for all. beta = 1 is [1], and content = 0 the VAE.
+    q(c|x_1 .. x_m) proportional to prod_i q(c|x_i), so KL_content counts once per group. The other
+    dimensions, the style, have a posterior for each image. Each image samples its own c from the group's
+    posterior; [1], footnote 1, reports that this works as well as one c for all. beta = 1 is [1], and
+    content = 0 the VAE.
 
-    All groups share the same factors, and the method is told no more: `shared` is how many, the first ones of
-    the data set, or their names, as in "shape,scale". A batch of 64 is 64 groups.
+    All groups share the same factors, and the method gets no other label: `shared` is their number, counted
+    from the first factor of the data set, or their names, as in "shape,scale". A batch of 64 is 64 groups.
 
-    Differs from [1]: divided by the images and not by the groups of a batch, which Adam does not feel; groups
-    are drawn anew at each step and have one size.
+    Differs from [1]: the loss is divided by the number of images and not of groups in a batch, a constant
+    factor that does not change the updates of Adam; groups are drawn again at each step and have one size.
     """
 
     name: ClassVar[str] = "ml_vae"
@@ -112,11 +113,11 @@ class GVAE(_GroupVAE):
 
     The objective of `MLVAE`, with another posterior of the content; [2].
 
-    Its mean is the mean of the images' means, and its variance the mean of their variances: a group of many
-    images is no surer of its content than one of few. Settings are those of `MLVAE`.
+    Its mean is the mean of the images' means, and its variance the mean of their variances: the posterior of
+    a large group is not narrower than that of a small one. Settings are those of `MLVAE`.
 
-    Differs from [2]: one encoder gives content and style, where [2] has one for each; groups are drawn anew
-    at each step.
+    Differs from [2]: one encoder computes content and style, where [2] has one for each; groups are drawn
+    again at each step.
     """
 
     name: ClassVar[str] = "gvae"

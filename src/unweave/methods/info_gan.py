@@ -1,4 +1,4 @@
-"""InfoGAN [1] and InfoGAN-CR [2]: a generator of images whose codes can be read off them.
+"""InfoGAN [1] and InfoGAN-CR [2]: generators of images whose codes can be inferred from the images.
 
 [1] Chen, Duan, Houthooft, Schulman, Sutskever, Abbeel: InfoGAN: interpretable representation learning by
 information maximizing generative adversarial nets, NeurIPS 2016.
@@ -36,21 +36,22 @@ class InfoGAN(Method):
 
     GAN - lambda I(c; x), by the bound I >= H(c) + E log Q(c|x); [1], equations 5 and 6, networks of [2].
 
-    The generator makes an image x of codes c, uniform in [-1, 1], and `noise` further such numbers. The
-    discriminator D tells generated images from real ones, and Q, which shares its convolutions, guesses c:
+    The generator maps codes c, uniform in [-1, 1], and `noise` further such numbers to an image x. The
+    discriminator D separates generated from real images, and Q, which shares its convolutions, predicts c:
 
     generator: -mean log D(x) - lambda mean log Q(c|x)
     discriminator: -mean log D(real) - mean log(1 - D(x)) - lambda mean log Q(c|x)
 
     Q is N(mean, I), or, with variance "learned", N(mean, diag(exp(log_var))) as in [1]. It is the encoder of
-    real images. To decode is to generate: noise is 0, its mean, and codes beyond the range are brought back.
-    What is encoded and decoded is sqrt(3) c, which has variance 1 as the codes of other methods have.
+    real images. Decoding generates an image: noise is 0, its mean, and codes outside of the range are
+    clipped. The codes of encoder and decoder are sqrt(3) c, which has variance 1 like the codes of other
+    methods.
 
-    As in [2], the discriminator moves first, and then the generator twice. Moved at once, from one forward
-    pass, they end in worse codes: see docs/methods/info_gan.md.
+    As in [2], the discriminator is updated first, and then the generator twice. Updating both at once, from
+    one forward pass, gives worse codes: see docs/methods/info_gan.md.
 
-    Differs from [2]: spectral norms are exact and not followed by one power iteration a step. See
-    nn/networks/gan.py for what stands for the moving means of batch normalisation.
+    Differs from [2]: spectral norms are exact, not estimated by one power iteration per step. See
+    nn/networks/gan.py for the replacement of the moving means of batch normalisation.
     """
 
     lambda_: Setting = 0.05
@@ -80,11 +81,11 @@ class InfoGAN(Method):
 
     @property
     def stochastic(self) -> bool:
-        """Whether Q's variance says anything of a code."""
+        """Whether Q learns a variance."""
         return self.variance == "learned"
 
     def losses(self, step: StepContext) -> Losses:
-        """The objectives of both."""
+        """The objectives of both players."""
         return _info_losses(_play(step, self.noise), self.lambda_)
 
 
@@ -95,15 +96,15 @@ class InfoGANCR(Method):
     InfoGAN + alpha -mean log H(i|x, x'): the contrastive regulariser of [2].
 
     x and x' are generated with the same noise and the same code i, drawn at random for each pair; all other
-    codes differ, by `gap` at least. H guesses i, with -mean log H(i|x, x') as its own objective, and the
-    generator makes that easy, both after the share `alpha_from` of the steps; before, H rests, and this is
-    InfoGAN. The gap is `gap_start` until the share `gap_until` of the steps, and `gap_end` from then on: a
-    wide gap is an easy task.
+    codes differ, by `gap` at least. H predicts i and minimises -mean log H(i|x, x'), and so does the
+    generator in addition to its loss. Both begin after the share `alpha_from` of the steps; before that, this
+    is InfoGAN without H. The gap is `gap_start` until the share `gap_until` of the steps, and `gap_end` from
+    then on: a wide gap is an easy task.
 
     The defaults are those of the authors' runs on dSprites: no gap, alpha from step 288,000 of 322,560 on.
     alpha = 0 is InfoGAN.
 
-    Differs from [2] as InfoGAN does, and: H is not started anew when the gap changes.
+    Differs from [2] as InfoGAN does, and: H is not initialised again when the gap changes.
     """
 
     lambda_: Setting = 0.05
@@ -134,16 +135,16 @@ class InfoGANCR(Method):
             ("alpha_from", 1, "a share of the steps"),
             ("gap_until", 1, "a share of the steps"),
         ):
-            given = getattr(self, name)
-            if not isinstance(given, Tensor) and given > most:
-                raise UnweaveError(f"{name} of {self.name} must be at most {most}, {what}; got {given!r}.")
+            value = getattr(self, name)
+            if not isinstance(value, Tensor) and value > most:
+                raise UnweaveError(f"{name} of {self.name} must be at most {most}, {what}; got {value!r}.")
 
     @property
     def players(self) -> tuple[Player, ...]:
         """The generator, the discriminator with Q, and H."""
         judge = Player(
             PAIR_JUDGE,
-            lambda plan: PairJudge(_own(plan).streams, plan.shape, plan.latents),
+            lambda plan: PairJudge(_checked_plan(plan).streams, plan.shape, plan.latents),
             _adam(JUDGING_RATE),
             self.alpha_from,
         )
@@ -151,56 +152,56 @@ class InfoGANCR(Method):
 
     @property
     def turns(self) -> tuple[tuple[str, ...], ...]:
-        """Those who judge, and twice the generator."""
+        """The discriminator with H, and twice the generator."""
         return (DISCRIMINATOR, PAIR_JUDGE), (GENERATOR,), (GENERATOR,)
 
     @property
     def stochastic(self) -> bool:
-        """Whether Q's variance says anything of a code."""
+        """Whether Q learns a variance."""
         return self.variance == "learned"
 
     def losses(self, step: StepContext) -> Losses:
-        """The objectives of all three."""
+        """The objectives of all three players."""
         game = _play(step, self.noise)
-        without = _info_losses(game, self.lambda_)
-        weighs, gap = self._weighs_and_gap(torch.as_tensor(step.step, device=game.codes.device), step.steps)
-        players, latents = dict(without.players), game.codes.shape[-1]
-        # While H rests, the log shows the values of guessing.
+        info_losses = _info_losses(game, self.lambda_)
+        active, gap = self._active_and_gap(torch.as_tensor(step.step, device=game.codes.device), step.steps)
+        players, latents = dict(info_losses.players), game.codes.shape[-1]
+        # Before H starts, the log shows the values of random guessing.
         contrast = torch.full_like(players[GENERATOR], math.log(latents))
         right = torch.full_like(contrast, 1 / latents)
         if PAIR_JUDGE in step.networks:
             judged, judged_right = self._contrast(step, game.codes, gap)
-            players |= {PAIR_JUDGE: judged, GENERATOR: players[GENERATOR] + self.alpha * weighs * judged}
-            contrast, right = torch.where(weighs, judged, contrast), torch.where(weighs, judged_right, right)
+            players |= {PAIR_JUDGE: judged, GENERATOR: players[GENERATOR] + self.alpha * active * judged}
+            contrast, right = torch.where(active, judged, contrast), torch.where(active, judged_right, right)
         terms = {"contrastive": contrast, "contrastive_accuracy": right, "gap": gap.expand_as(contrast)}
-        return Losses(players, dict(without.terms) | terms)
+        return Losses(players, dict(info_losses.terms) | terms)
 
     def _contrast(self, step: StepContext, like: Tensor, gap: Tensor) -> tuple[Tensor, Tensor]:
-        """-mean log H(i|x, x') of as many pairs as there are codes, and the share of which H is right."""
+        """-mean log H(i|x, x') of as many pairs as there are codes, and the accuracy of H."""
         draws, networks = step.draws, step.networks
         shared, first, second = draw_pairs(draws, like.shape[-2], like.shape[-1], gap)
-        made = [_with_noise(codes, draws, "pair noise", self.noise) for codes in (first, second)]
-        images = networks[GENERATOR](torch.cat(made, dim=1)).sigmoid().chunk(2, dim=1)
+        inputs = [_with_noise(codes, draws, "pair noise", self.noise) for codes in (first, second)]
+        images = networks[GENERATOR](torch.cat(inputs, dim=1)).sigmoid().chunk(2, dim=1)
         log_probabilities = networks[PAIR_JUDGE](*images).log_softmax(-1)
         right = log_probabilities.argmax(-1, keepdim=True) == shared
         contrast = -log_probabilities.gather(-1, shared).squeeze(-1).mean(-1)
         return contrast, right.to(contrast.dtype).mean((-2, -1))
 
-    def _weighs_and_gap(self, step: Tensor, steps: Tensor | int) -> tuple[Tensor, Tensor]:
-        """Whether the regulariser counts at this step of so many, and the gap: () or (P,)."""
-        wide = (step < self.gap_until * steps).to(torch.float32)
-        gap = wide * self.gap_start + (1 - wide) * self.gap_end
+    def _active_and_gap(self, step: Tensor, steps: Tensor | int) -> tuple[Tensor, Tensor]:
+        """Whether the regulariser is active at this step, and the gap: () or (P,)."""
+        is_start = (step < self.gap_until * steps).to(torch.float32)
+        gap = is_start * self.gap_start + (1 - is_start) * self.gap_end
         return torch.ceil(self.alpha_from * torch.as_tensor(steps)) <= step, gap
 
 
 @dataclass(frozen=True)
 class Game:
-    """What D and Q say in one step; codes are (..., B, D)."""
+    """The outputs of D and Q in one step; codes are (..., B, D)."""
 
-    real: Tensor | None  # (..., B): logits of D for images of the data; None: it is not its turn
-    fake: Tensor  # (..., B): and for generated ones
+    real: Tensor | None  # (..., B): logits of D for images of the data; None: it is not the turn of D
+    fake: Tensor  # (..., B): logits of D for generated images
     guess: Gaussian  # Q of generated images
-    codes: Tensor  # that these were made from
+    codes: Tensor  # that the images were generated from
 
 
 def information_bound(guess: Gaussian, codes: Tensor) -> Tensor:
@@ -214,8 +215,8 @@ def draw_pairs(draws: Draws, rows: int, latents: int, gap: Tensor) -> tuple[Tens
     Codes are uniform in [-1, 1]. Those that are not shared are uniform among those at least `gap` apart.
     """
     shared = draws.integers("shared code", rows, [latents])
-    first = _between_minus_one_and_one(draws, "first of pair", rows, latents)
-    second = _between_minus_one_and_one(draws, "second of pair", rows, latents)
+    first = _symmetric_uniform(draws, "first of pair", rows, latents)
+    second = _symmetric_uniform(draws, "second of pair", rows, latents)
     half = gap[..., None, None] / 2
     apart = torch.where(first > second, half, -half)
     same = torch.arange(latents, device=first.device) == shared
@@ -227,14 +228,14 @@ def draw_pairs(draws: Draws, rows: int, latents: int, gap: Tensor) -> tuple[Tens
 
 
 def _play(step: StepContext, noise: int) -> Game:
-    """Generate as many images as there are, and ask D and Q about all at once.
+    """Generate as many images as the batch has, and apply D and Q to all of them at once.
 
-    The generator does not learn of images of the data: in its turn D is asked about its own only.
+    The generator's loss does not depend on images of the data: in its turn D gets generated images only.
     """
     discriminator = step.network(DISCRIMINATOR, ReadingDiscriminator)
     images, draws = step.batch.images, step.draws
     rows = images.shape[-4]
-    codes = _between_minus_one_and_one(draws, "codes", rows, discriminator.latents)
+    codes = _symmetric_uniform(draws, "codes", rows, discriminator.latents)
     fake = step.networks[GENERATOR](_with_noise(codes, draws, "noise", noise)).sigmoid()
     if not step.is_turn_of(DISCRIMINATOR):
         logits, guess = discriminator(fake)
@@ -248,7 +249,7 @@ def _info_losses(game: Game, lambda_: Setting) -> Losses:
     """-log D = softplus(-logit) and -log(1 - D) = softplus(logit)."""
     fooled = softplus(-game.fake).mean(-1)
     information = information_bound(game.guess, game.codes)
-    # The bound and mean log Q differ by the codes' entropy, which nobody can change.
+    # The bound and mean log Q differ by the entropy of the codes, which is constant.
     players = {GENERATOR: fooled - lambda_ * information}
     if game.real is None:
         return Losses(players, {})
@@ -266,13 +267,15 @@ def _info_losses(game: Game, lambda_: Setting) -> Losses:
 
 def _players(noise: int, variance: Variance) -> tuple[Player, Player]:
     def generator(plan: Blueprint) -> nn.Module:
-        return Generator(_own(plan).streams, plan.shape, plan.latents + noise)
+        return Generator(_checked_plan(plan).streams, plan.shape, plan.latents + noise)
 
     def discriminator(plan: Blueprint) -> nn.Module:
-        return ReadingDiscriminator(_own(plan).streams, plan.shape, plan.latents, variance == "learned")
+        return ReadingDiscriminator(
+            _checked_plan(plan).streams, plan.shape, plan.latents, variance == "learned"
+        )
 
     return (
-        # An image is an outline, and what a generator learns of it is where that stands: rounding moves it.
+        # Rounding in bf16 would shift the outlines of generated images.
         Player(GENERATOR, generator, _adam(GENERATING_RATE), precise=True),
         Player(DISCRIMINATOR, discriminator, _adam(JUDGING_RATE)),
     )
@@ -282,8 +285,8 @@ def _adam(rate: float) -> Adam:
     return Adam(learning_rate=rate, beta1=0.5)
 
 
-def _own(plan: Blueprint) -> Blueprint:
-    """The plan, if it does not ask for other networks than there are."""
+def _checked_plan(plan: Blueprint) -> Blueprint:
+    """The plan; raise an error if it asks for another architecture or likelihood."""
     if plan.architecture != "released":
         raise UnweaveError(
             f'InfoGAN has networks of its own and no architecture "{plan.architecture}". Leave architecture '
@@ -300,8 +303,8 @@ def _own(plan: Blueprint) -> Blueprint:
 def _with_noise(codes: Tensor, draws: Draws, purpose: str, noise: int) -> Tensor:
     if noise == 0:
         return codes
-    return torch.cat([codes, _between_minus_one_and_one(draws, purpose, codes.shape[-2], noise)], dim=-1)
+    return torch.cat([codes, _symmetric_uniform(draws, purpose, codes.shape[-2], noise)], dim=-1)
 
 
-def _between_minus_one_and_one(draws: Draws, purpose: str, rows: int, columns: int) -> Tensor:
+def _symmetric_uniform(draws: Draws, purpose: str, rows: int, columns: int) -> Tensor:
     return 2 * draws.uniform(purpose, rows, columns) - 1

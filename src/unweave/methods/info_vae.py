@@ -43,23 +43,24 @@ class InfoVAE(Method):
 
     rec + (1 - alpha) KL(q(z|x) || p(z)) + (alpha + lambda - 1) D(q(z) || p(z)); [1], negated.
 
-    alpha = 0 and lambda = 1 is the VAE; alpha is at most 1, which takes the KL of each image away and leaves
-    information about it free. D compares the codes of a batch with the prior:
+    alpha = 0 and lambda = 1 is the VAE; alpha is at most 1, which removes the KL of each image and so does
+    not limit the information of its code. D compares the codes of a batch with the prior:
 
     mmd: the squared maximum mean discrepancy of codes and as many draws from the prior.
     stein: codes move along Stein's variational gradient, by the surrogate -mean z . phi(z) with phi held
-    fixed. It follows the gradient of KL(q(z) || p(z)), smoothed by the kernel. What is logged is not the
-    surrogate, whose value means nothing, but the squared Stein discrepancy.
-    adversarial: KL(q(z) || p(z)) = mean log D(z) / (1 - D(z)) of a discriminator that tells codes from draws
-    from the prior. The log ratio, and not the loss of fooling it, because it is a divergence in nats, like
-    the KL beside it: with the best discriminator alpha and lambda weigh what the formula says.
+    fixed. It follows the gradient of KL(q(z) || p(z)), smoothed by the kernel. The value of the surrogate is
+    meaningless; the log has the squared Stein discrepancy.
+    adversarial: KL(q(z) || p(z)) = mean log D(z) / (1 - D(z)) of a discriminator that separates codes from
+    draws from the prior. The loss is the log ratio, and not the non-saturating loss, because it is a
+    divergence in nats, like the KL: with the optimal discriminator alpha and lambda weigh the terms of the
+    formula.
 
     `bandwidth` is the rule for the kernel of mmd and stein: see
     `unweave.nn.distributions.divergences.kernel_bandwidth`.
-    lambda = 1000 is the paper's for mmd, which is small; for the others, in nats, take about 10.
+    lambda = 1000 is the paper's value for mmd, which is small; for the others, in nats, use about 10.
 
-    Differs from [1], which leaves the discriminator open: it is that of [2] with leaky ReLU and Adam. Both
-    players move at once, from one forward pass.
+    Differs from [1], which does not specify the discriminator: it is that of [2] with leaky ReLU and Adam.
+    Both players are updated at once, from one forward pass.
     """
 
     alpha: Setting = 0.0
@@ -80,7 +81,7 @@ class InfoVAE(Method):
 
     @property
     def players(self) -> tuple[Player, ...]:
-        """A discriminator, where the divergence is its verdict."""
+        """A discriminator, if the divergence is adversarial."""
         if self.divergence != "adversarial":
             return ()
         adam = Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)

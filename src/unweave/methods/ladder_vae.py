@@ -1,4 +1,4 @@
-"""The ladder VAE [1]: layers of latents, drawn from the top down, each with a prior given those above.
+"""The ladder VAE [1]: layers of latents, sampled from the top down, each with a prior given those above.
 
 [1] Sønderby, Raiko, Maaløe, Sønderby, Winther: Ladder variational autoencoders, NeurIPS 2016.
 [2] Child: Very deep VAEs generalize autoregressive models and can outperform them on images, ICLR 2021.
@@ -22,14 +22,15 @@ class LadderVAE(Method):
 
     rec + beta_t sum_l KL(q(z_l | x, z_above) || p(z_l | z_above)), beta_t = beta min(1, t / warm_up).
 
-    t counts updates from 1. The top layer has the prior N(0, I) and is read from the image as in a VAE, which
-    is layers = 1. For every layer below, the image and the layers above each give a Gaussian: a likelihood
-    from the pass upwards, and the prior p(z_l | z_above). q is their product, precision-weighted [1].
+    t counts updates from 1. The top layer has the prior N(0, I) and is inferred from the image as in a VAE;
+    layers = 1 is the VAE. For every layer below, the image and the layers above each give a Gaussian: a
+    likelihood from the bottom-up pass, and the prior p(z_l | z_above). q is their precision-weighted product
+    [1].
 
     The codes are not z but (z_l - prior mean) / prior deviation: their prior is N(0, I) in all layers, and
-    the divergences are the same. They stand in the order in which they are drawn, the top layer first.
+    the divergences are the same. They are ordered as they are sampled, the top layer first.
 
-    Differs from [1]: priors and the decoder see the latents of all layers above, not only of the next; this
+    Differs from [1]: priors and the decoder get the latents of all layers above, not only of the next; this
     is the generative model of [2], here without its deterministic path and with dense layers. There is no
     batch normalisation. warm_up is a number of updates; [1] counts epochs.
     """
@@ -52,7 +53,7 @@ class LadderVAE(Method):
 
     @property
     def players(self) -> tuple[Player, ...]:
-        """All networks, which have one objective."""
+        """All networks, which share one objective."""
         layers = self.layers
         return (
             Player(
@@ -64,7 +65,7 @@ class LadderVAE(Method):
         )
 
     def losses(self, step: StepContext) -> Losses:
-        """The negative evidence lower bound, its divergences warmed up."""
+        """The negative evidence lower bound, with a warm-up of its divergences."""
         ladder, images = step.network(AUTOENCODER, Ladder), step.batch.images
         noise = step.draws.normal("noise", images.shape[-4], sum(ladder.sizes))
         inferred = ladder.infer(images, noise)
@@ -72,7 +73,7 @@ class LadderVAE(Method):
         layer_kl = [posterior.kl().mean(-1) for posterior in inferred.posteriors]
         kl = torch.stack(layer_kl).sum(dim=0)
         updates = torch.as_tensor(step.step, dtype=kl.dtype, device=kl.device) + 1
-        beta = self.beta * (updates / self.warm_up).clamp(max=1)  # at once where warm_up is 0
+        beta = self.beta * (updates / self.warm_up).clamp(max=1)  # warm_up = 0: no warm-up
         terms = {"reconstruction": rec, "kl": kl, "elbo": -(rec + kl), "weight": beta.expand_as(kl)}
         by_layer = {f"kl_{layer}": part for layer, part in enumerate(reversed(layer_kl), 1)}
         return Losses({AUTOENCODER: rec + beta * kl}, terms | by_layer)

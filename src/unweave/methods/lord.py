@@ -1,4 +1,4 @@
-"""LORD [1]: codes of classes and images are learned themselves, and only then encoders that find them.
+"""LORD [1]: codes of classes and images are learned directly, and then encoders that predict them.
 
 [1] Gabbay, Hoshen: Demystifying inter-class disentanglement, ICLR 2020.
 """
@@ -30,24 +30,24 @@ CODES = "codes"
 class LORD(Method):
     """LORD: learns class and content codes of images first, then encoders for them.
 
-    First d(G(e_y, c_i + noise), x_i) + content_decay |c_i|^2, then encoders that find these codes.
+    First d(G(e_y, c_i + noise), x_i) + content_decay |c_i|^2, then encoders that predict these codes.
 
     In the first stage the decoder G, a code e_y for each class and a code c_i for each labelled image x_i of
-    class y are learned. One e_y serves all images of a class, so it knows nothing else of them. Noise, normal
-    with deviation content_std, and decay keep c_i from knowing the class. The second stage begins after the
-    share `second_stage` of the steps. It trains G and two encoders, which then code any image, by
+    class y are learned. All images of a class share one e_y, so it holds nothing else of them. Noise, normal
+    with deviation content_std, and decay keep the class out of c_i. The second stage begins after the
+    share `second_stage` of the steps. It trains G and two encoders, which apply to any image, by
     d(G(E_y(x_i), E_c(x_i)), x_i) + encoder_weight (|E_y(x_i) - e_y|^2 + |E_c(x_i) - c_i|^2), the squares as
     means over dimensions. d is rec / N, N pixels, plus a perceptual distance: "laplacian", of a Laplacian
     pyramid, needs no file; "vgg", as in [1], needs the weights of VGG-16.
 
-    The class code is the first `class_latents` dimensions. (In [1] content is all that the class is not; here
+    The class code is the first `class_latents` dimensions. (In [1] content is everything but the class; here
     the content of a swap is the class code.) The class is the combination of values of `class_factors`: names
-    with commas between them, or "first". `points` images are learned from, again and again.
+    with commas between them, or "first". Training uses a fixed set of `points` images.
 
-    Differs from [1]: the class code is given to G beside the content and does not modulate its layers.
+    Differs from [1]: the class code is an input of G next to the content and does not modulate its layers.
     Weights are those of the authors' second code, whose loss has this scale, and which has |x - G| for rec.
-    Adam moves a code on between the batches that it is in, as it does there, and once or twice after the
-    first stage.
+    As in that code, Adam also changes a code in steps whose batch does not contain it, and once or twice
+    after the first stage.
     """
 
     content_std: Setting = 1.0
@@ -93,29 +93,30 @@ class LORD(Method):
 
     @property
     def stochastic(self) -> bool:
-        """Codes are certain."""
+        """False: codes are deterministic."""
         return False
 
     def content_dimensions(self, latents: int) -> int:
-        """Those of the class code."""
+        """The dimensions of the class code."""
         return part_size(self.class_latents, latents)
 
     def losses(self, step: StepContext) -> Losses:
-        """Both stages are computed at every step; where training stands says which of them counts."""
+        """Both stages are computed at every step; the step decides which of them is the objective."""
         model, labelled = step.network(AUTOENCODER, TwoPartAutoencoder), step.labelled
         images = as_numbers(labelled.images)
-        of_class, of_image = step.networks[CODES](labelled.labels, labelled.index)
-        noise = step.draws.normal("noise", *of_image.shape[-2:])
-        noisy = of_image + _for_each(self.content_std) * noise
-        made = model.decoder(torch.cat([of_class, noisy], dim=-1))
-        from_codes, size = self._distance(made, images, step), of_image.square().sum(-1).mean(-1)
+        learned_class, learned_content = step.networks[CODES](labelled.labels, labelled.index)
+        noise = step.draws.normal("noise", *learned_content.shape[-2:])
+        noisy = learned_content + _per_run(self.content_std) * noise
+        decoded = model.decoder(torch.cat([learned_class, noisy], dim=-1))
+        from_codes = self._distance(decoded, images, step)
+        size = learned_content.square().sum(-1).mean(-1)
         first = from_codes + self.content_decay * size
 
         class_code, image_code = (part.mean for part in model.encode_parts(images))
         reconstructed = model.decoder(torch.cat([class_code, image_code], dim=-1))
         encoded = self._distance(reconstructed, images, step)
-        class_error = (class_code - of_class.detach()).square().mean((-2, -1))
-        image_error = (image_code - of_image.detach()).square().mean((-2, -1))
+        class_error = (class_code - learned_class.detach()).square().mean((-2, -1))
+        image_error = (image_code - learned_content.detach()).square().mean((-2, -1))
         second = encoded + self.encoder_weight * (class_error + image_error)
 
         begun = torch.as_tensor(step.step >= self.second_stage * step.steps).to(first)
@@ -132,7 +133,7 @@ class LORD(Method):
         return Losses(players, terms)
 
     def _distance(self, logits: Tensor, images: Tensor, step: StepContext) -> Tensor:
-        """(P,): d. The likelihood's gradient does not fade where a sigmoid is sure, and wrong."""
+        """(P,): d. The gradient of the likelihood does not vanish where a sigmoid is saturated and wrong."""
         rec = reconstruction_loss(logits, images, step.likelihood) / math.prod(images.shape[-3:])
         return rec + distance(likelihood_named(step.likelihood).mean(logits), images, self.perceptual)
 
@@ -147,6 +148,6 @@ class LORD(Method):
         return CodeTables(plan.streams, plan.label_sizes, self.points, first, plan.latents - first)
 
 
-def _for_each(setting: Setting) -> Setting:
-    """A number, or one number a run, (P, 1, 1), for codes (P, B, D)."""
+def _per_run(setting: Setting) -> Setting:
+    """One number, or one number per run, (P, 1, 1), for codes (P, B, D)."""
     return setting[:, None, None] if isinstance(setting, Tensor) else setting

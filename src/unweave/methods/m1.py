@@ -1,4 +1,4 @@
-"""M1 [1]: a VAE, and a classifier that reads its codes and does not move them.
+"""M1 [1]: a VAE, and a classifier on its codes that does not change them.
 
 [1] Kingma, Rezende, Mohamed, Welling: Semi-supervised learning with deep generative models, NeurIPS 2014.
 """
@@ -39,7 +39,7 @@ class Classifier(nn.Module):
         self.logits = Linear(plan.streams, "classifier.logits", HIDDEN, sum(self.sizes))
 
     def forward(self, codes: Tensor) -> list[Tensor]:
-        """One tensor a label."""
+        """One tensor per label."""
         logits = at_least_float32(self.logits(self.dense(codes)))
         return [part.log_softmax(-1) for part in logits.split(list(self.sizes), dim=-1)]
 
@@ -50,11 +50,11 @@ class M1(Method):
 
     rec + KL for the VAE; -sum_j log p(y_j|z), z ~ q(z|x), for a classifier; [1], section 2.1.
 
-    The codes are those of the VAE: the labels do not touch them. How well the factors can be read off them by
-    this many labels is the `accuracy` of the log, on the labelled points themselves.
+    The codes are those of the VAE: the labels do not change them. The logged `accuracy` of the classifier is
+    measured on the labelled points.
 
     Differs from [1]: the classifier is a dense layer of 256 with a softmax for each factor, where [1] has a
-    transductive support vector machine; and it learns while the VAE does, not after it.
+    transductive support vector machine; and it is trained together with the VAE, not after it.
     """
 
     labels: int = 1000
@@ -79,15 +79,18 @@ class M1(Method):
         labelled = step.labelled_codes
         noise = step.draws.normal("labelled noise", *labelled.posterior.mean.shape[-2:])
         log_probabilities_by_label = step.networks[CLASSIFIER](labelled.posterior.sample(noise).detach())
-        right, missed = [], []
+        accuracies, entropies = [], []
         for j, (size, log_probabilities) in enumerate(
             zip(labelled.sizes, log_probabilities_by_label, strict=True)
         ):
             label = labelled.labels[..., j]
-            missed.append(-(indicators(label, size, log_probabilities) * log_probabilities).sum(-1).mean(-1))
-            right.append((log_probabilities.argmax(-1) == label).to(noise.dtype).mean(-1))
-        classification = torch.stack(missed).sum(0)
+            entropies.append(
+                -(indicators(label, size, log_probabilities) * log_probabilities).sum(-1).mean(-1)
+            )
+            accuracies.append((log_probabilities.argmax(-1) == label).to(noise.dtype).mean(-1))
+        classification = torch.stack(entropies).sum(0)
         return Losses(
             {AUTOENCODER: forward.reconstruction + forward.kl, CLASSIFIER: classification},
-            elbo_terms(forward) | {"classification": classification, "accuracy": torch.stack(right).mean(0)},
+            elbo_terms(forward)
+            | {"classification": classification, "accuracy": torch.stack(accuracies).mean(0)},
         )

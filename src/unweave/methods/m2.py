@@ -1,4 +1,4 @@
-"""M2 [1]: some factors have a categorical variable of their own, which labelled images teach.
+"""M2 [1]: a semi-supervised VAE with one categorical variable per labelled factor.
 
 [1] Kingma, Rezende, Mohamed, Welling: Semi-supervised learning with deep generative models, NeurIPS 2014.
 """
@@ -24,7 +24,7 @@ from unweave.nn.networks.graph_network import GraphNetwork
 
 MODEL = "model"
 GRAPH = graph_of("q(y|x) q(z|x,y)", "p(y) p(z) p(x|y,z)")
-MOST_CLASSES = 64  # each takes a pass through the decoder
+MOST_CLASSES = 64  # each needs a pass through the decoder
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,13 @@ class M2(Method):
     L(x, y) = E_{q(z|x,y)} [-log p(x|y,z)] + KL(q(z|x,y) || p(z)) - log p(y), and
     U(x) = sum_y q(y|x) (L(x, y) + log q(y|x)), over all classes: the combinations of values of the labelled
     `factors`, each a categorical variable with a uniform prior. z is normal. N is the number of images of the
-    data set, and n = `labels` that of the labelled ones: how the authors' code reads alpha = 0.1 N.
+    data set, and n = `labels` that of the labelled ones; the authors' code interprets alpha = 0.1 N this way.
 
     The code has one dimension for each labelled factor, first, and z in the others: the expected number of
     the value, scaled to mean 0 and variance 1 over all values. z is that of q(z|x,y) at y = q(y|x).
 
-    Differs from [1]: a labelled and an unlabelled batch weigh the same, so the labelled set as a whole weighs
-    as much as all other images.
+    Differs from [1]: a labelled and an unlabelled batch have the same weight, so the labelled set as a whole
+    weighs as much as all other images.
     """
 
     alpha: Setting = 0.1
@@ -57,7 +57,7 @@ class M2(Method):
 
     @property
     def players(self) -> tuple[Player, ...]:
-        """q and p, which minimise the same."""
+        """q and p, which share one objective."""
         return (Player(MODEL, _model),)
 
     @property
@@ -66,7 +66,7 @@ class M2(Method):
         return Labels(self.labels, Chosen(self.factors))
 
     def content_dimensions(self, latents: int) -> int:  # noqa: ARG002
-        """Those of the labelled factors; of "all", how many they are is known to the data only."""
+        """The number of labelled factors; 0 for "all", whose number only the data set knows."""
         return 0 if self.factors == "all" else len(self.factors.split(","))
 
     def losses(self, step: StepContext) -> Losses:
@@ -115,12 +115,12 @@ class _Bounds:
         ).sum(0)
 
     def of_classes(self, choices: Tensor) -> tuple[Tensor, Tensor]:
-        """Both, (P, n, B), for each of n classes (n, k)."""
+        """Both terms, (P, n, B), for each of n classes (n, k)."""
         runs, images = self.images.shape[:2]
         return self._terms(choices[None, :, None].expand(runs, -1, images, -1))
 
     def of_labels(self, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Both, (P, B), for one label each, (P, B, k)."""
+        """Both terms, (P, B), for one label per image, (P, B, k)."""
         rec, kl = self._terms(labels.unsqueeze(1))
         return rec.squeeze(1), kl.squeeze(1)
 

@@ -50,13 +50,13 @@ AUTOENCODER = "autoencoder"
 
 @dataclass(frozen=True)
 class Blueprint:
-    """What networks are built for: one stream of initial weights a run, and the shapes of data and code."""
+    """What networks are built from: a stream of initial weights per run, and the shapes of data and code."""
 
     streams: Sequence[Stream]
     shape: tuple[int, int, int]  # (c, h, w) of an image
     latents: int
     architecture: str = "released"
-    label_sizes: tuple[int, ...] = ()  # how many values each label has, where the method is given labels
+    label_sizes: tuple[int, ...] = ()  # how many values each label has, where the method gets labels
     likelihood: str = "bernoulli"
 
     def encoder(self) -> Encoder:
@@ -73,9 +73,9 @@ class Player:
     """A network that is trained with an optimiser and a loss of its own; its parameters are (P, ...).
 
     Without an optimiser of its own it uses the run's, with the run's learning rate; without a schedule, the
-    run's schedule. The run's warm-up applies to all players. Before the share `starts` of the steps it rests:
-    it is not among the networks and costs nothing. If it is `precise`, it computes in tf32 where the others
-    of a run compute in bf16.
+    run's schedule. The run's warm-up applies to all players. It starts after
+    the share `starts` of the steps; before, its networks are absent and cost nothing. A `precise` player
+    computes in tf32 where the other players of a run compute in bf16.
     """
 
     name: str
@@ -100,16 +100,16 @@ class Method(ABC):
 
     def __post_init__(self) -> None:
         kinds = _hints(type(self))
-        for each in fields(self):
-            value = getattr(self, each.name)
-            fits, expected = _fits(value, kinds[each.name])
-            if fits and each.name in self.least:
-                smallest = self.least[each.name]
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            fits, expected = _fits(value, kinds[setting.name])
+            if fits and setting.name in self.least:
+                smallest = self.least[setting.name]
                 fits, expected = value >= smallest, f"at least {smallest}"
             if not fits:
                 raise UnweaveError(
-                    f"{each.name} of {self.name} must be {expected}; got {value!r}. "
-                    f"The default is {each.default!r}."
+                    f"{setting.name} of {self.name} must be {expected}; got {value!r}. "
+                    f"The default is {setting.default!r}."
                 )
 
     @property
@@ -119,7 +119,7 @@ class Method(ABC):
 
     @property
     def turns(self) -> tuple[tuple[str, ...], ...]:
-        """Who moves together, one turn after another, in one update; by default all players at once.
+        """Which players are updated together, turn after turn, in one update; by default all at once.
 
         Each turn has its own forward pass, with the same batch and draws, and networks as the last turn left
         them. A player may have several turns. Turns are for methods with networks of their own.
@@ -153,16 +153,16 @@ class Method(ABC):
     def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:  # noqa: ARG002
         """The posteriors that codes are drawn from: images of a pair or group may share theirs.
 
-        For methods on the shared autoencoder. `labels` (..., B, k) are there if `sampling` asks for them.
+        For methods on the shared autoencoder. `labels` (..., B, k) is None unless `sampling` asks for labels.
         """
         return posterior
 
     @abstractmethod
     def losses(self, step: StepContext) -> Losses:
-        """The objective of each player, and terms for the log.
+        """The objective of each player, and the terms to log.
 
         On the shared autoencoder, `step.forward` is the pass through it, and its objective has the name
-        AUTOENCODER. With turns, only the objectives of the players whose turn it is are needed, and the terms
+        AUTOENCODER. With turns, only the objectives of the players of `step.turn` are needed, and the terms
         of the first turn are logged.
         """
 
@@ -182,7 +182,7 @@ class Method(ABC):
 
 
 def code_discriminator(width: int = 1000, depth: int = 6) -> Callable[[Blueprint], Discriminator]:
-    """How a discriminator of codes is built."""
+    """A function that builds a discriminator of codes."""
     return lambda plan: Discriminator(plan.streams, plan.latents, width, depth)
 
 
@@ -191,7 +191,7 @@ def numeric_settings(method: Method | type[Method]) -> tuple[str, ...]:
     return _numeric_fields(method if isinstance(method, type) else type(method))
 
 
-@cache  # a study asks for thousands of runs
+@cache  # a study creates thousands of methods
 def _hints(kind: type[Method]) -> dict[str, Any]:
     return get_type_hints(kind)
 
@@ -199,11 +199,11 @@ def _hints(kind: type[Method]) -> dict[str, Any]:
 @cache
 def _numeric_fields(kind: type[Method]) -> tuple[str, ...]:
     kinds = _hints(kind)
-    return tuple(each.name for each in fields(kind) if kinds[each.name] == Setting)
+    return tuple(setting.name for setting in fields(kind) if kinds[setting.name] == Setting)
 
 
 def _fits(value: object, kind: Any) -> tuple[bool, str]:
-    """Whether a value is right for a field of that annotation, and what is right for it in words."""
+    """Whether a value fits the annotation of a field, and a description of the values that do."""
     if kind == Setting:
         return isinstance(value, Tensor) or _is_weight(value), "a number >= 0"
     if kind is bool:

@@ -1,4 +1,4 @@
-"""The quantised-latent autoencoder [1]: codes made of a few values for each dimension, and small weights.
+"""The quantised-latent autoencoder [1]: codes of a few values per dimension, and weight decay.
 
 [1] Hsu, Dorrell, Whittington, Wu, Finn: Disentanglement via latent quantization, NeurIPS 2023.
 [2] Its authors' program: github.com/kylehkhsu/latent_quantization.
@@ -21,18 +21,18 @@ class QLAE(Method):
 
     rec / N + lambda_quantize Q + lambda_commit C + weight_penalty W / 2; [1].
 
-    N is the number of pixels times channels: [1] weighs means. Each dimension of what the encoder gives, z,
-    is replaced by the nearest value v of the dimension's codebook. Q = mean |sg(z) - v|^2 moves the values
+    N is the number of pixels times channels: [1] weighs means. Each dimension of the encoder's output z is
+    replaced by the nearest value v of the dimension's codebook. Q = mean |sg(z) - v|^2 moves the values
     towards the codes, C = mean |z - sg(v)|^2 the codes towards the values (means over batch and latents; sg:
-    nothing is learned through it). rec is that of the decoder at v, and its gradient goes to z as if v were z
+    stop gradient). rec is that of the decoder at v, and its gradient goes to z as if v were z
     (straight through). W is the sum of all squared weights of encoder and decoder. There is no noise and no
     prior.
 
     Defaults are those of [2] where it has them: 10 values and both lambdas 0.01; there are twice as many
     latents as factors, learning rate 1e-3, batches of 128.
 
-    Differs from [1]: weights decay through the loss, whose gradient Adam rescales with all others; in [1]
-    they decay beside it, by AdamW with 0.1. Hence another name and another number. Differs from [2]: its
+    Differs from [1]: the weight decay is part of the loss, whose gradient Adam rescales; [1] uses the
+    decoupled decay of AdamW with 0.1. Hence another name and another number. Differs from [2]: its
     decoder has style blocks, and the gradient of each weight is clipped to [-1, 1].
     """
 
@@ -54,7 +54,7 @@ class QLAE(Method):
 
     @property
     def players(self) -> tuple[Player, ...]:
-        """Encoder, codebook and decoder, which have one objective."""
+        """Encoder, codebook and decoder, which share one objective."""
         size = self.values_per_latent
         return (
             Player(
@@ -67,12 +67,12 @@ class QLAE(Method):
 
     @property
     def stochastic(self) -> bool:
-        """z is a value of the codebook."""
+        """False: z is a value of the codebook."""
         return False
 
     @property
     def exact_weights(self) -> bool:
-        """The penalty's gradient is lost in the rounding of bfloat16."""
+        """True: rounding to bfloat16 would lose the gradient of the penalty."""
         return True
 
     def losses(self, step: StepContext) -> Losses:

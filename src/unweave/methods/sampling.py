@@ -46,14 +46,14 @@ class Sequences:
     """Frames in which some factors stay and the others move; see `unweave.data.supervision.sequences`."""
 
     together: int
-    # What stays constant besides categorical factors: names, or the first so many.
+    # Factors that stay constant besides categorical ones: their names, or the number of first factors.
     content: int | tuple[str, ...] = ()
     step: int = 1  # how many values a factor may move from one frame to the next
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Single images, and as many others at each step from a fixed set of labelled ones."""
+    """Single images, and at each step as many images from a fixed labelled set."""
 
     points: int  # in the labelled set
     labeller: Labeller = PERFECT

@@ -55,23 +55,23 @@ LABELLERS: dict[str, Labeller] = {
 
 @dataclass(frozen=True, kw_only=True)
 class SemiSupervised(Method):
-    """What six methods have in common: base loss + gamma_sup(t) R of labelled codes; [1], section 4.
+    """The common part of six methods: base loss + gamma_sup(t) R of labelled codes; [1], section 4.
 
-    Dimension j of the mean code m is for label y_j, a whole number below n_j. Sums are over the labelled
+    Dimension j of the mean code m belongs to label y_j, a whole number below n_j. Sums are over the labelled
     batch and over labels, as in the published code, so gamma_sup is on the scale of its studies:
 
     xent: R = sum -(t log s + (1 - t) log(1 - s)), t = y_j / n_j and s = sigmoid(m_j).
     l2: R = sum (b m_j - y_j)^2 with one learned number b, which starts at 1.
-    embed: R = sum_j mean over the batch of -log softmax(-(m_j - e_j)^2) at y_j, with a learned place e_j on
-    the line for each value. It needs no order of the values.
+    embed: R = sum_j mean over the batch of -log softmax(-(m_j - e_j)^2) at y_j, with a learned position e_j
+    on the line for each value. It needs no order of the values.
     cov: R = sum_{i != j} Cov(m_i, y_j)^2, the biased covariance over the batch of all codes and labels.
 
     annealing: "fixed" is gamma_sup throughout, "anneal" grows from 0 to it over annealing_steps, "fine_tune"
     is 0 up to and including that step, and then gamma_sup.
 
-    Differs from the published code: labelled points are drawn anew from their set at each step, not in a
-    fixed order; the factors of the partial labeller are the same in all runs; `embed` has sigma 1; b and e
-    are trained by the same loss with their own moments of Adam.
+    Differs from the published code: labelled points are drawn at random at each step, not in a fixed order;
+    the factors of the partial labeller are the same in all runs; `embed` has sigma 1; b and e are trained by
+    the same loss with their own moments of Adam.
     """
 
     gamma_sup: Setting = 1.0
@@ -86,10 +86,10 @@ class SemiSupervised(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.unsupervised  # the checks of the base apply
+        _ = self.unsupervised  # building the base method checks its settings
         if not isinstance(self.annealing_steps, Tensor) and self.annealing_steps == 0:
             raise UnweaveError(
-                f'annealing_steps of {self.name} must be > 0; got 0. For gamma_sup at once take "fixed".'
+                f'annealing_steps of {self.name} must be > 0; got 0. For a constant weight use "fixed".'
             )
 
     @property
@@ -99,12 +99,12 @@ class SemiSupervised(Method):
 
     @property
     def second_batch_needed(self) -> bool:
-        """Whether the base needs one."""
+        """Whether the base method needs one."""
         return self.unsupervised.second_batch_needed
 
     @property
     def players(self) -> tuple[Player, ...]:
-        """Those of the base, and the parameters of the supervised loss."""
+        """The players of the base method, and the parameters of the supervised loss."""
         others = self.unsupervised.players
         if self.supervised_loss == "l2":
             return *others, Player(LABEL_MAP, lambda plan: Scale(plan.streams))
@@ -114,7 +114,7 @@ class SemiSupervised(Method):
 
     @property
     def sampling(self) -> Sampling:
-        """Images, and a batch of labelled ones at each step."""
+        """Images, and a batch of labelled images at each step."""
         return Labels(self.labels, LABELLERS[self.labeller])
 
     def losses(self, step: StepContext) -> Losses:
@@ -179,7 +179,7 @@ class S2BetaVAE(SemiSupervised):
 class S2AnnealedVAE(SemiSupervised):
     """AnnealedVAE with a supervised loss on a few labelled images.
 
-    See `SemiSupervised`. [1] does not have it.
+    See `SemiSupervised`. This combination is not in [1].
     """
 
     gamma: Setting = AnnealedVAE.gamma
@@ -300,13 +300,13 @@ def embedding_loss(labelled: LabelledCodes, places: Places) -> Tensor:
 def cross_covariance(labelled: LabelledCodes) -> Tensor:
     """(...): the loss "cov"."""
     codes, labels = labelled.posterior.mean, labelled.labels.to(labelled.posterior.mean.dtype)
-    centred, known = (x - x.mean(-2, keepdim=True) for x in (codes, labels))
-    covariance = (centred.unsqueeze(-1) * known.unsqueeze(-2)).mean(-3)  # (..., D, k)
-    own = covariance.diagonal(dim1=-2, dim2=-1).square().sum(-1)
-    return covariance.square().sum((-2, -1)) - own
+    centred_codes, centred_labels = (x - x.mean(-2, keepdim=True) for x in (codes, labels))
+    covariance = (centred_codes.unsqueeze(-1) * centred_labels.unsqueeze(-2)).mean(-3)  # (..., D, k)
+    matching = covariance.diagonal(dim1=-2, dim2=-1).square().sum(-1)
+    return covariance.square().sum((-2, -1)) - matching
 
 
 def _codes_and_labels(labelled: LabelledCodes) -> tuple[Tensor, Tensor]:
-    """(..., B, k): the dimensions that are for labels, and the labels as numbers."""
+    """(..., B, k): the dimensions that belong to labels, and the labels as numbers."""
     codes = labelled.posterior.mean[..., : len(labelled.sizes)]
     return codes, labelled.labels.to(codes.dtype)

@@ -40,7 +40,7 @@ class LabelledBatch:
 
     images: Tensor  # (..., B, c, h, w) bytes
     labels: Tensor  # (..., B, k) int64
-    index: Tensor  # (..., B) int64: places in the labelled set
+    index: Tensor  # (..., B) int64: row numbers in the labelled set
 
     def tensors(self) -> list[Tensor]:
         """All its tensors, in a fixed order."""
@@ -108,13 +108,15 @@ class StepContext:
     """Everything that the losses of one step may use."""
 
     batch: Batch
-    networks: Mapping[str, nn.Module]  # of the method's players, by name; those that still rest are absent
+    networks: Mapping[
+        str, nn.Module
+    ]  # of the method's players, by name; those that have not started are absent
     draws: Draws
     step: Tensor | int = 0  # how many updates were made before this one
-    steps: Tensor | int = 1  # how many updates there will be: a number, or one a run, (P,)
+    steps: Tensor | int = 1  # the total number of updates: one number, or one per run, (P,)
     data_size: int = 1  # N, the number of images in the data set
     likelihood: str = "bernoulli"
-    turn: tuple[str, ...] | None = None  # the players that will move now; None: all of them
+    turn: tuple[str, ...] | None = None  # the players to update now; None: all of them
     shared_pass: Forward | None = field(default=None, repr=False)
 
     def is_turn_of(self, player: str) -> bool:
@@ -153,7 +155,7 @@ class StepContext:
 
 @dataclass(frozen=True)
 class Losses:
-    """The objective of each player, (...), one number a run; and the terms that go into the log."""
+    """The objective of each player, (...), one number per run, and the terms to log."""
 
     players: Mapping[str, Tensor]
     terms: Mapping[str, Tensor]

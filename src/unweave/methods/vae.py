@@ -1,4 +1,4 @@
-"""The variational autoencoder [1], whose loss all others here start from.
+"""The variational autoencoder [1], the baseline of the other methods.
 
 [1] Kingma, Welling: Auto-Encoding Variational Bayes, ICLR 2014.
 """

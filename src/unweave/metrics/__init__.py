@@ -14,59 +14,82 @@ from typing import TYPE_CHECKING
 
 from unweave.lazy import lazy_names
 from unweave.metrics.beta_vae_score import BetaVAEScore, beta_vae_score
+from unweave.metrics.block_r2 import BlockR2, block_r2
 from unweave.metrics.dci import DCI, dci
 from unweave.metrics.dci_es import DCIES, dci_es
+from unweave.metrics.dci_es_forest import dci_es_forest
 from unweave.metrics.dcimig import dcimig
 from unweave.metrics.downstream import Downstream, downstream, statistical_efficiency
 from unweave.metrics.elbo import ELBO, elbo
 from unweave.metrics.explicitness import Explicitness, explicitness
 from unweave.metrics.factor_vae_score import FactorVAEScore, factor_vae_score
+from unweave.metrics.factored_components import FactoredComponents, factored_components
+from unweave.metrics.flatness import flatness
 from unweave.metrics.infomec import InfoMEC, infomec
 from unweave.metrics.information import mutual_information
 from unweave.metrics.irs import irs
 from unweave.metrics.jemmig import jemmig
 from unweave.metrics.lookup import metric_named, metrics_named
+from unweave.metrics.mcc import MCC, mcc
 from unweave.metrics.med import med
 from unweave.metrics.metric import Measured, Metric, compute, measure
 from unweave.metrics.mig import mig, mig_posterior
 from unweave.metrics.mig_sup import mig_sup
 from unweave.metrics.modularity import modularity
+from unweave.metrics.r2 import R2, r2
 from unweave.metrics.representation import Representation
+from unweave.metrics.rmig import rmig
 from unweave.metrics.sap import sap
 from unweave.metrics.selection import model_centrality, udr
+from unweave.metrics.sepin import SEPIN, sepin
+from unweave.metrics.shd import structural_hamming_distance
 from unweave.metrics.table import METRICS, SUITES
 from unweave.metrics.total_correlation import (
     mean_pairwise_information,
     total_correlation,
     wasserstein_correlation,
 )
+from unweave.metrics.unified_scores import UnifiedScores, unified_scores
+from unweave.metrics.z_max_var import ZMaxVar, z_max_var
 
 __all__ = [
     "DCI",
     "DCIES",
     "ELBO",
+    "MCC",
     "METRICS",
+    "R2",
+    "SEPIN",
     "SUITES",
     "BetaVAEScore",
+    "BlockR2",
     "Downstream",
     "Explicitness",
     "FactorVAEScore",
+    "FactoredComponents",
     "InfoMEC",
     "Measured",
     "Metric",
     "Representation",
+    "UnifiedScores",
+    "ZMaxVar",
     "beta_vae_score",
+    "block_r2",
     "compute",
     "dci",
     "dci_es",
+    "dci_es_forest",
     "dcimig",
     "downstream",
     "elbo",
     "explicitness",
     "factor_vae_score",
+    "factored_components",
+    "flatness",
     "infomec",
     "irs",
     "jemmig",
+    "mcc",
     "mean_pairwise_information",
     "measure",
     "med",
@@ -78,11 +101,17 @@ __all__ = [
     "model_centrality",
     "modularity",
     "mutual_information",
+    "r2",
+    "rmig",
     "sap",
+    "sepin",
     "statistical_efficiency",
+    "structural_hamming_distance",
     "total_correlation",
     "udr",
+    "unified_scores",
     "wasserstein_correlation",
+    "z_max_var",
 ]
 
 if not TYPE_CHECKING:

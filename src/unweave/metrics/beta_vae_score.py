@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unweave.compilation import compiled
 from unweave.errors import UnweaveError
 from unweave.metrics.estimators.linear import decisions, logistic_one_vs_rest
 from unweave.metrics.representation import Representation, check_count, parts
@@ -41,6 +42,10 @@ def beta_vae_score(
 
     Range: about 1/K (chance) to 1; higher is better. With a single factor it is 1.
 
+    From rows (`Representation.from_rows`), a pair is two different rows with the same value of the factor;
+    values that one row has are never drawn. One random half of the rows gives the training points and the
+    other the test points, so that codes of pure noise score 1/K.
+
     Differs from [1]: the pairs share the factor's value pairwise, it varies from pair to pair, as in the
     published study [2]; the classifier is the default of the scikit-learn (0.21) of [2], as an exact optimum.
 
@@ -54,9 +59,10 @@ def beta_vae_score(
     for name, count in (("batch", batch), ("train", train), ("test", test)):
         check_count(name, count)
     stream = Stream.of(seed).child("beta_vae_score")
-    features, labels = _points(representation, train, batch, stream.child("train"))
+    to_fit, to_test = representation.separated(stream)
+    features, labels = _points(to_fit, train, batch, stream.child("train"))
     weights = logistic_one_vs_rest(features, labels, len(representation.sizes))
-    fresh, fresh_labels = _points(representation, test, batch, stream.child("test"))
+    fresh, fresh_labels = _points(to_test, test, batch, stream.child("test"))
     return BetaVAEScore(_accuracy(weights, features, labels), _accuracy(weights, fresh, fresh_labels))
 
 
@@ -66,22 +72,29 @@ def _points(
     sizes = representation.sizes
     shared = stream.child("shared").integers(points, [len(sizes)])[:, 0]
     features = []
-    for first, count in parts(points, batch):
+    for first, count in parts(points, batch, representation.width):
         rows = stream.skip(first * batch)
         one = rows.child("factors", "one").integers(count * batch, sizes)
         other = rows.child("factors", "other").integers(count * batch, sizes)
         held = np.repeat(shared[first : first + count], batch)
         column = held[:, None]
         np.put_along_axis(other, column, np.take_along_axis(one, column, axis=1), axis=1)
-        with np.errstate(over="ignore"):
-            distance = representation.codes(one, rows.child("codes", "one"), held)
-            distance -= representation.codes(other, rows.child("codes", "other"), held)
-            np.abs(distance, out=distance)
-            features.append(distance.reshape(count, batch, -1).mean(axis=1))
-    found = np.concatenate(features)
-    if not np.isfinite(found).all():
+        codes, other_codes = representation.pairs(one, other, rows.child("codes"), held)
+        features.append(_mean_distances(codes, other_codes, batch))
+    table = np.concatenate(features)
+    if not np.isfinite(table).all():
         raise UnweaveError("codes are too far apart: their differences are not finite. Rescale them.")
-    return found, shared
+    return table, shared
+
+
+@compiled(nogil=True)
+def _mean_distances(one, other, batch):  # type: ignore[no-untyped-def]
+    """Mean over each `batch` rows of |one - other|, (rows / batch, d)."""
+    means = np.zeros((len(one) // batch, one.shape[1]))
+    for i in range(len(one)):
+        for j in range(one.shape[1]):
+            means[i // batch, j] += abs(one[i, j] - other[i, j])
+    return means / batch
 
 
 def _accuracy(

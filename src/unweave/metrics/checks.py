@@ -17,6 +17,8 @@ from unweave.errors import UnweaveError
 
 # Beyond this a whole number kept as a float is no longer exact.
 LARGEST_FACTOR = 2.0**53
+# The value of a factor that is not known. Rows with it are left out where information about it is counted.
+MISSING = -(2**53)
 
 
 class FactorError(UnweaveError):
@@ -40,9 +42,9 @@ class Split(NamedTuple):
     test_factors: NDArray[np.int64]
 
 
-def check_codes(codes: ArrayLike, name: str = "codes") -> NDArray[np.float64]:
-    """Return finite codes (n, d), n >= 2, as float64; the array that came is never changed."""
-    return _finite(_table(codes, name, "d"), name)
+def check_codes(codes: ArrayLike, name: str = "codes", *, copy: bool = True) -> NDArray[np.float64]:
+    """Return finite codes (n, d), n >= 2, as float64; without `copy` possibly the array itself."""
+    return _finite(_table(codes, name, "d"), name, copy)
 
 
 @overload
@@ -122,7 +124,12 @@ def check_bins(bins: int) -> int:
 
 
 def as_array(values: Any) -> NDArray[Any]:
-    """Values as a NumPy array; a torch tensor may be on a GPU, need gradients or be of type bfloat16."""
+    """Values as a NumPy array; a torch tensor may be on a GPU, need gradients or be of type bfloat16.
+
+    Sparse matrices and arrays of SciPy are made dense.
+    """
+    if hasattr(values, "tocsr"):
+        return np.asarray(values.toarray())
     if not hasattr(values, "detach"):
         return np.asarray(values)
     tensor = values.detach().cpu()
@@ -193,10 +200,13 @@ def _check_rows(codes: NDArray[np.generic], factors: NDArray[np.generic]) -> Non
     raise UnweaveError(f"codes must be (n, d) with n = {m} rows like factors; got {codes.shape}. {hint}")
 
 
-def _finite(table: NDArray[np.generic], name: str) -> NDArray[np.float64]:
-    with np.errstate(over="ignore"):  # an extended number beyond float64 turns infinite, and is refused
-        numbers = table.astype(np.float64)
-    bad = ~np.isfinite(numbers)
+def _finite(table: NDArray[np.generic], name: str, copy: bool = True) -> NDArray[np.float64]:
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # an extended number beyond float64 turns infinite, and is refused
+        numbers = table.astype(np.float64, copy=copy)
+        # NaN and infinity are never lost in a sum, so most tables need no second look.
+        bad = ~np.isfinite(numbers) if not np.isfinite(numbers.sum()) else np.zeros(0, np.bool_)
     if bad.any():
         row, column = np.argwhere(bad)[0]
         raise UnweaveError(
@@ -222,7 +232,7 @@ def _whole(factors: NDArray[np.float64]) -> NDArray[np.int64]:
         row, column = np.argwhere(bad)[0]
         raise FactorError(
             f"discrete factors must be whole numbers; {{factor}} is {factors[row, column]:g} in row {row}. "
-            "Number its values 0, 1, 2, ..., or put it into bins first.",
+            "Number its values 0, 1, 2, ..., or use unweave.evaluate, which takes real-valued factors.",
             int(column),
         )
     return factors.astype(np.int64)
@@ -236,6 +246,7 @@ def _check_classes(factors: NDArray[np.int64]) -> None:
     """
     n = len(factors)
     for column, values in enumerate(factors.T):
+        values = values[values != MISSING]
         classes = int(values.max()) - int(values.min()) + 1
         if classes > n and 2 * len(np.unique(values)) > n:
             raise FactorError(

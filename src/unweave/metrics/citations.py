@@ -106,3 +106,45 @@ KINGMA2014 = """@inproceedings{kingma2014auto,
   booktitle={International Conference on Learning Representations},
   year={2014}
 }"""
+
+KHEMAKHEM2020 = """@inproceedings{khemakhem2020,
+  author = {Ilyes Khemakhem and Diederik P. Kingma and Ricardo Pio Monti and Aapo Hyv{\\"a}rinen},
+  title = {Variational Autoencoders and Nonlinear {ICA}: A Unifying Framework},
+  booktitle = {International Conference on Artificial Intelligence and Statistics},
+  year = {2020}
+}"""
+KHEMAKHEM2020ICE = """@inproceedings{khemakhem2020ice,
+  author = {Ilyes Khemakhem and Ricardo Pio Monti and Diederik P. Kingma and Aapo Hyv{\\"a}rinen},
+  title = {{ICE-BeeM}: Identifiable Conditional Energy-Based Deep Models Based on Nonlinear {ICA}},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year = {2020}
+}"""
+KIM2019 = """@misc{kim2019,
+  author = {Minyoung Kim and Yuting Wang and Pritish Sahu and Vladimir Pavlovic},
+  title = {Relevance Factor {VAE}: Learning and Identifying Disentangled Factors},
+  howpublished = {arXiv:1902.01568},
+  year = {2019}
+}"""
+LOCATELLO2020 = """@article{locatello2020,
+  author = {Francesco Locatello and Stefan Bauer and Mario Lucic and Gunnar R{\\"a}tsch and Sylvain Gelly and
+    Bernhard Sch{\\"o}lkopf and Olivier Bachem},
+  title = {A Sober Look at the Unsupervised Learning of Disentangled Representations and their Evaluation},
+  journal = {Journal of Machine Learning Research},
+  volume = {21},
+  number = {209},
+  pages = {1--62},
+  year = {2020}
+}"""
+MICHLO2023 = """@inproceedings{michlo2023,
+  author = {Nathan Michlo and Richard Klein and Steven James},
+  title = {Overlooked Implications of the Reconstruction Loss for {VAE} Disentanglement},
+  booktitle = {International Joint Conference on Artificial Intelligence},
+  year = {2023}
+}"""
+VONKUGELGEN2021 = """@inproceedings{vonkugelgen2021,
+  author = {Julius von K{\\"u}gelgen and Yash Sharma and Luigi Gresele and Wieland Brendel and
+    Bernhard Sch{\\"o}lkopf and Michel Besserve and Francesco Locatello},
+  title = {Self-Supervised Learning with Data Augmentations Provably Isolates Content from Style},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year = {2021}
+}"""

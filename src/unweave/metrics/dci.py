@@ -57,8 +57,9 @@ def dci(
 
     `model` is one of:
 
-    - "trees": gradient boosted trees with scikit-learn's defaults (100 rounds, learning rate 0.1, depth
-      3), importance = fall of the squared error: the estimator of the published study [2].
+    - "trees": gradient boosted trees with the defaults of the scikit-learn (0.21) of the published study [2]:
+      100 rounds, learning rate 0.1, depth 3, nodes of a variance up to 1e-7 are not split; importance = fall
+      of the squared error.
     - "svm": linear support vector machine with L1 penalty (squared hinge, C = 0.01, one against the
       rest), importance = mean over classes of |weight|: named in the appendix of the preprint of [2].
     - "forest": random forest of 100 trees (Gini, sqrt(d) codes a split), importance = fall of impurity.

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unweave.metrics.checks import scaled, split
+from unweave.metrics.checks import scaled
+from unweave.metrics.real_factors import split_real
 from unweave.streams import Stream
 
 Floats = NDArray[np.float64]
@@ -80,7 +81,7 @@ def dci_es(
     >>> round(score.explicitness, 3), score.size, score.losses.shape
     (1.0, 1.0, (8, 2))
     """
-    data = split(codes, factors, test)
+    data = split_real(codes, factors, test)
     train, held_out = _standardised(data.codes, data.test_codes)
     centre, deviation = data.factors.mean(axis=0), data.factors.std(axis=0)
     frequencies = FREQUENCY * Stream.of(seed).child("dci_es").normal(FEATURES[-1] // 2, train.shape[1])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unweave.metrics.checks import check_bins, check_codes_factors, in_own_precision, scaled
+from unweave.metrics.checks import MISSING, check_bins, check_codes_factors, in_own_precision, scaled
 
 Labels = NDArray[np.int64]
 
@@ -46,19 +46,24 @@ def discretise(codes: ArrayLike, bins: int = 20) -> Labels:
 
 
 def numbered(factors: Labels) -> Labels:
-    """Return the values of each column as 0, 1, 2, ... in their order."""
-    return np.stack([np.unique(column, return_inverse=True)[1] for column in factors.T], axis=1)
+    """Return the values of each column as 0, 1, 2, ... in their order, and -1 for MISSING."""
+    labels = np.stack([np.unique(column, return_inverse=True)[1] for column in factors.T], axis=1)
+    # MISSING is below all values, so that it has number 0 where it occurs.
+    return np.asarray(labels - (factors == MISSING).any(axis=0))
 
 
 def information_of_labels(first: Labels, second: Labels) -> NDArray[np.float64]:
-    """Return the information between each column of the first and of the second table of labels >= 0."""
+    """Return the information between each column of the first and of the second table of labels >= 0.
+
+    Rows with a label of -1 are left out of the pairs of columns that have it.
+    """
     pairs = [[_information(counts(a, b)) for b in second.T] for a in first.T]
     return np.array(pairs, np.float64)
 
 
 def entropies(labels: Labels) -> NDArray[np.float64]:
-    """Return the entropy of each column of labels >= 0, in nats."""
-    return np.array([_entropy(np.bincount(column)) for column in labels.T])
+    """Return the entropy of each column of labels >= 0, in nats; labels of -1 are left out."""
+    return np.array([_entropy(np.bincount(column[column >= 0])) for column in labels.T])
 
 
 def joint_entropies(first: Labels, second: Labels) -> NDArray[np.float64]:
@@ -67,7 +72,10 @@ def joint_entropies(first: Labels, second: Labels) -> NDArray[np.float64]:
 
 
 def counts(a: Labels, b: Labels) -> NDArray[np.int64]:
-    """Return how often each pair of labels occurs: a contingency table."""
+    """Return how often each pair of labels >= 0 occurs: a contingency table."""
+    if a.min() < 0 or b.min() < 0:
+        known = (a >= 0) & (b >= 0)
+        a, b = a[known], b[known]
     rows, columns = int(a.max()) + 1, int(b.max()) + 1
     return np.bincount(a * columns + b, minlength=rows * columns).reshape(rows, columns)
 

@@ -17,13 +17,16 @@ from unweave.metrics.information import (
     numbered,
 )
 
+ROUNDING = 1e-12
+
 
 def jemmig(codes: ArrayLike, factors: ArrayLike, *, bins: int = 20) -> float:
     """Return the joint entropy minus the mutual information gap, normalised and turned around.
 
     JEMMIG_j = H(z_a, v_j) - I(z_a; v_j) + I(z_b; v_j), where a and b are the codes that tell most and
     second most about factor j; the score is mean_j 1 - JEMMIG_j / (H(v_j) + log bins). From 0 to 1,
-    higher is better. A single code has no rival: I(z_b; v_j) = 0.
+    higher is better. A single code has no rival: I(z_b; v_j) = 0. Of codes that tell equally much, a is the
+    one with the smallest joint entropy.
 
     Differs from [1]: plug-in information of binned codes, where [1] bins samples of q(z|x); and the
     normalised score is subtracted from 1 (as in Carbonneau et al., "Measuring Disentanglement: A Review
@@ -39,7 +42,8 @@ def jemmig(codes: ArrayLike, factors: ArrayLike, *, bins: int = 20) -> float:
     bin_labels, values = discretise(codes, bins), numbered(checked)
     information = information_of_labels(bin_labels, values)
     ranked = np.sort(np.vstack([information, np.zeros(values.shape[1])]), axis=0)
-    best = information.argmax(axis=0)
-    joint = joint_entropies(bin_labels, values)[best, np.arange(values.shape[1])]
+    # Of codes that tell equally much, up to rounding, the one that holds least else counts.
+    best = information >= ranked[-1] - ROUNDING
+    joint = np.where(best, joint_entropies(bin_labels, values), np.inf).min(axis=0)
     loss = joint - ranked[-1] + ranked[-2]
     return float(np.mean(1 - loss / (entropies(values) + np.log(bins))))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -13,25 +14,26 @@ from numpy.typing import ArrayLike, NDArray
 from unweave.errors import UnweaveError
 from unweave.metrics.downstream import Downstream, statistical_efficiency
 from unweave.metrics.representation import Representation
+from unweave.metrics.requests import INPUTS, PUBLISHED, Conditions, Inputs, Needs, check_needs
 from unweave.plugins.loading import is_reference
 from unweave.streams import Stream
 
-Needs: TypeAlias = Literal["codes", "codes+test", "representation", "posterior", "likelihood", "unsupervised"]
 # What may be done to codes: reorder them, turn their signs, rescale each, rotate all, add a copy of each, add
 # dead ones; or reorder the points.
 Change: TypeAlias = Literal["permutation", "sign", "scale", "rotation", "copies", "dead", "row order"]
 
+# What factors are turned into for a metric: values to count, which may lack some or not, or real numbers.
+FactorsAs: TypeAlias = Literal["labels", "labels with gaps", "numbers"]
+
 # Numbers that come with some scores but are none themselves, so the range is not theirs.
 COUNTS = ("active", "efficiency", "size")
 
-_ARGUMENTS: dict[Needs, tuple[str, ...]] = {
-    "codes": ("codes", "factors"),
-    "codes+test": ("codes", "factors"),
-    "representation": ("representation",),
-    "posterior": ("codes", "log_var", "factors"),
-    "likelihood": ("losses", "codes", "log_var"),
-    "unsupervised": ("codes",),
-}
+
+class Mixed(NamedTuple):
+    """A function of codes, real-valued factors and their kinds, and how the protocol states it."""
+
+    function: Callable[..., Any]
+    word: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Metric:
     name: str
     function: Callable[..., Any]
     estimator: str  # how it is estimated; see `protocol`
-    needs: Needs
+    needs: Needs  # what its function gets; see unweave.metrics.requests
     summary: str
     citation: str
     unchanged_by: frozenset[Change] = frozenset()
@@ -57,27 +59,59 @@ class Metric:
     detailed: Callable[..., Any] | None = None
     least_factors: int = 1
     compares_factors: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()  # training sizes; those that there are enough points for are run
+    factors_as: FactorsAs = "labels"  # how factors that are not all whole numbers are given to it
+    mixed: Mixed | None = None  # what is called in its place for such factors
+
+    def __post_init__(self) -> None:
+        check_needs(self.name, self.needs)
+
+    @property
+    def inputs(self) -> Inputs:
+        """What its function gets."""
+        return INPUTS[self.needs]
 
     @property
     def of_representation(self) -> bool:
         """Whether it measures codes, so that means and samples of q(z|x) score differently."""
-        return self.needs not in ("posterior", "likelihood")
+        return self.inputs.of_codes
 
-    def protocol(self, representation: str = "mean", rows: int | None = None, disjoint: bool = False) -> str:
-        """The name that states the estimator; scores may be compared if and only if it is the same.
+    def bounds_of(self, score: str) -> tuple[float, float]:
+        """The least and the greatest value of one of its scores; counts that come with a score have none."""
+        return (-math.inf, math.inf) if score.rpartition(".")[2] in COUNTS else self.range
 
-        `rows` is the number of rows among which an intervening metric had to look for matching ones.
-        `disjoint` says that points to test on were drawn from other images than points to fit on.
+    def protocol(self, representation: str = "mean", conditions: Conditions = PUBLISHED) -> str:
+        """The name of how a score was computed; scores may be compared if and only if it is the same.
+
+        It states the estimator, the representation, and where the data differ from those of the published
+        study: n, the number of points, or of points to train and to test on; `rows`, the number of rows among
+        which an intervening metric had to look for matching ones; `disjoint`, if test points show other
+        images than training points.
 
         >>> from unweave.metrics import metric_named
         >>> metric_named("mig").protocol("sampled")
         'mig[bins20,sampled]'
+        >>> metric_named("sap").protocol("mean", Conditions(train=600, test=300))
+        'sap[svm-ovr,C0.01,n600+300,mean]'
         """
-        if not self.of_representation:
-            return self.estimator
-        matching = f",rows{rows}" if rows is not None and self.needs == "representation" else ""
-        held_out = ",disjoint" if disjoint and self.needs == "codes+test" else ""
-        return f"{self.estimator.removesuffix(']')}{matching}{held_out},{representation}]"
+        sizes = [str(size) for size in self.sizes if size <= conditions.train] or [str(conditions.train)]
+        return with_words(
+            self.estimator,
+            *(sizes if self.sizes else ()),
+            *self.inputs.protocol_words(conditions),
+            *([representation] if self.of_representation else ()),
+        )
+
+
+def with_words(estimator: str, *words: str) -> str:
+    """An estimator that states further words.
+
+    >>> with_words("mig[bins20]", "mean"), with_words("mine", "mean"), with_words("mine")
+    ('mig[bins20,mean]', 'mine[mean]', 'mine')
+    """
+    name, _, inside = estimator.removesuffix("]").partition("[")
+    stated = ",".join([*filter(None, [inside]), *words])
+    return f"{name}[{stated}]" if stated else name
 
 
 def asked_names(names: object) -> list[str]:
@@ -90,15 +124,10 @@ def asked_names(names: object) -> list[str]:
     else:
         words = list(names) if isinstance(names, Iterable) else [names]
     for word in words:
-        if callable(word):
-            raise UnweaveError(
-                f"metrics are chosen by name; got the function {getattr(word, '__name__', word)}. Name it "
-                "by its file, path/to/file.py:Name, or call it directly: function(codes, factors)."
-            )
         if not isinstance(word, str):
             raise UnweaveError(
-                'metrics are chosen by name: a text such as "mig, dci", a suite such as "headline", or a '
-                f"list; got {word!r}."
+                'metrics are a text such as "mig, dci", a suite such as "headline", a function of (codes, '
+                f"factors), or a list of these; got {word!r}."
             )
     texts = [word.strip() for word in words if isinstance(word, str) and word.strip()]
     return [text if is_reference(text) else text.replace("-", "_") for text in texts]
@@ -120,26 +149,29 @@ def measure(
     log_var: ArrayLike | None = None,
     losses: ArrayLike | None = None,
     representation: Representation | None = None,
+    images: NDArray[np.uint8] | None = None,
+    blocks: Mapping[str, Sequence[int]] | None = None,
     seed: int | Stream = 0,
 ) -> Measured:
     """All numbers and matrices of a metric; what the metric does not need may be None."""
-    given = {
+    inputs: dict[str, Any] = {
         "codes": codes,
         "factors": factors,
+        "test": test,
         "log_var": log_var,
         "losses": losses,
         "representation": representation,
+        "images": images,
+        "blocks": blocks,
     }
-    wanted = _ARGUMENTS[metric.needs]
-    for name in wanted:
-        if given[name] is None:
-            raise UnweaveError(f"{metric.name} needs {' and '.join(wanted)}; {name} was not given.")
-    options = dict(metric.options)
-    if metric.needs == "codes+test":
-        options["test"] = test
+    names = metric.inputs.arguments
+    for name in names:
+        if inputs[name] is None:
+            raise UnweaveError(f"{metric.name} needs {' and '.join(names)}; {name} was not given.")
+    options = {**metric.options, **{name: inputs[name] for name in metric.inputs.options}}
     if "seed" in inspect.signature(metric.function).parameters:
         options["seed"] = seed
-    result = (metric.detailed or metric.function)(*(given[name] for name in wanted), **options)
+    result = (metric.detailed or metric.function)(*(inputs[name] for name in names), **options)
     return Measured(_numbers(metric.name, result), _matrices(result))
 
 
@@ -161,6 +193,8 @@ def _numbers(name: str, result: Any) -> dict[str, float]:
         if {100, 10_000} <= set(result.sizes):
             found[f"{name}.efficiency"] = statistical_efficiency(result)
         return found
+    if isinstance(result, Mapping):
+        return {f"{name}.{key}": float(value) for key, value in result.items()}
     if isinstance(result, tuple):
         fields = result._asdict().items()  # type: ignore[attr-defined]
         numbers = {key: float(value) for key, value in fields if np.ndim(value) == 0}

@@ -25,6 +25,8 @@ Encode: TypeAlias = Callable[[NDArray[np.int64], Stream], ArrayLike]
 
 # Codes asked for in one call: large enough for any encoder, small enough for any memory.
 ROWS_AT_ONCE = 1 << 18
+# Numbers asked for in one call, where it is known how many there are in a row.
+NUMBERS_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +60,17 @@ class Rows:
         share = stream.child("rows").uniform(len(values), 1)[:, 0]
         return self.codes[self.order[held, first + (share * (last - first)).astype(np.int64)]]
 
+    def draw_pairs(
+        self, values: NDArray[np.int64], held: NDArray[np.int64], stream: Stream
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Codes of random pairs of two different rows, pair i with value values[i] of factor held[i]."""
+        first, last = self.start[held, values], self.start[held, values + 1]
+        share = stream.child("pairs").uniform(len(values), 2)
+        one = (share[:, 0] * (last - first)).astype(np.int64)
+        other = (share[:, 1] * (last - first - 1)).astype(np.int64)
+        other += other >= one
+        return self.codes[self.order[held, first + one]], self.codes[self.order[held, first + other]]
+
 
 @dataclass(frozen=True, eq=False)
 class Representation:
@@ -72,6 +85,7 @@ class Representation:
     encode: Encode = field(repr=False)
     sizes: tuple[int, ...]
     rows: Rows | None = field(default=None, repr=False)
+    width: int | None = field(default=None, repr=False)  # the number of codes, where it is known
 
     def __post_init__(self) -> None:
         given = tuple(self.sizes)
@@ -99,23 +113,44 @@ class Representation:
             found: NDArray[Any] = table[factors @ strides]
             return found
 
-        return cls(look_up, tuple(sizes))
+        return cls(look_up, tuple(sizes), width=table.shape[1])
 
     @classmethod
     def from_rows(cls, codes: ArrayLike, factors: ArrayLike) -> Representation:
         """A representation of which only some points are known: row i of codes has row i of factors.
 
         Where a metric holds one factor and lets the others vary, it gets codes of rows with that value.
-        Each factor's values are numbered in their order.
+        Each factor's values are numbered in their order: first those that several rows share, which are all
+        that `sizes` counts, since a value of one row cannot be held fixed.
         """
         checked, whole = check_codes_factors(codes, factors)
-        columns = [np.unique(column, return_inverse=True)[1] for column in whole.T]
-        rows = Rows.of(checked, np.stack(columns, axis=1))
+        rows = Rows.of(checked, np.stack([_shared_first(column) for column in whole.T], axis=1))
 
         def refuse(factors: NDArray[np.int64], stream: Stream) -> NDArray[Any]:  # noqa: ARG001
             raise UnweaveError("these codes are known for some points only, not for any that are asked for.")
 
-        return cls(refuse, tuple(int(column.max()) + 1 for column in columns), rows)
+        return cls(
+            refuse, tuple(int((np.diff(start) > 1).sum()) for start in rows.start), rows, checked.shape[1]
+        )
+
+    def separated(self, stream: Stream) -> tuple[Representation, Representation]:
+        """One representation to fit to and one to test on.
+
+        Of rows each is a random half, so that a model cannot recognise the rows that it was fitted to. If a
+        half has too few rows that share a value, both are the whole. A function of factors is returned twice.
+        """
+        if self.rows is None:
+            return self, self
+        order = stream.child("halves").permutations(1, len(self.rows.codes))[0]
+        middle = len(order) // 2
+        try:
+            fit, test = (
+                Representation.from_rows(self.rows.codes[half], self.rows.factors[half])
+                for half in (order[:middle], order[middle:])
+            )
+        except UnweaveError:
+            return self, self
+        return fit, test
 
     def codes(
         self, factors: NDArray[np.int64], seed: int | Stream, held: NDArray[np.int64] | None = None
@@ -128,6 +163,17 @@ class Representation:
             return self.rows.draw(factors[np.arange(len(factors)), held], held, Stream.of(seed))
         return checked_codes(self.encode(factors, Stream.of(seed)), len(factors))
 
+    def pairs(
+        self, one: NDArray[np.int64], other: NDArray[np.int64], stream: Stream, held: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Codes (n, d) of pairs of points, which share the value of factor held[i] in row i.
+
+        Of rows, the two points of a pair are always different rows.
+        """
+        if self.rows is not None:
+            return self.rows.draw_pairs(one[np.arange(len(one)), held], held, stream)
+        return self.codes(one, stream.child("one")), self.codes(other, stream.child("other"))
+
     def draw(self, n: int, seed: int | Stream) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Codes (n, d) and factors (n, k) of n points drawn uniformly, point i from row i of the stream."""
         stream = Stream.of(seed)
@@ -136,6 +182,13 @@ class Representation:
             return self.rows.codes[drawn], self.rows.factors[drawn]
         factors = stream.child("factors").integers(n, self.sizes)
         return self.codes(factors, stream.child("codes")), factors
+
+
+def _shared_first(column: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The values of a column as 0, 1, 2, ... in their order, those that occur once after all others."""
+    _, numbers, counts = np.unique(column, return_inverse=True, return_counts=True)
+    place = np.argsort(np.argsort(counts == 1, kind="stable"), kind="stable")
+    return np.asarray(place[numbers])
 
 
 def checked_codes(codes: ArrayLike, n: int) -> NDArray[np.float64]:
@@ -164,8 +217,9 @@ def check_count(name: str, value: int, least: int = 1) -> None:
         raise UnweaveError(f"{name} must be a whole number, {least} or more; got {value!r}.")
 
 
-def parts(points: int, batch: int) -> Iterator[tuple[int, int]]:
+def parts(points: int, batch: int, width: int | None = None) -> Iterator[tuple[int, int]]:
     """(first point, number of points) of parts whose codes, `batch` a point, are asked for in one call."""
-    step = max(1, ROWS_AT_ONCE // batch)
+    rows = ROWS_AT_ONCE if width is None else min(ROWS_AT_ONCE, NUMBERS_AT_ONCE // width)
+    step = max(1, rows // batch)
     for first in range(0, points, step):
         yield first, min(step, points - first)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unweave.metrics.checks import check_codes_factors, scaled, split
-from unweave.metrics.estimators.linear import predict_of_one_code, svm_of_one_code
+from unweave.metrics.checks import Split, check_codes_factors, scaled, split
+from unweave.metrics.estimators.single_code_svm import accuracy_of_one_code, svm_of_one_code
 
 # A code or factor of no more variance than this predicts nothing (published).
 LEAST_VARIANCE = 1e-12
@@ -40,7 +40,11 @@ def sap(
     With continuous=True it is the squared correlation Cov(z, v)^2 / (Var z Var v) over the given data, 0 if
     either variance is 1e-12 or less; test data are not used, and factors may be any real numbers.
 
-    Range 0 to 1; higher is better. The second code of a single one counts as a dead code.
+    Range 0 to 1; higher is better. A dead code takes part as published: it names the most frequent value. The
+    rival of a single code is a dead code.
+
+    Differs from [2]: a tie between m values counts 1/m, where [2] takes the first value. A dead code of a
+    factor of two values is such a tie, since classes are balanced: it is half right whatever comes first.
 
     One-versus-rest lines through a single number cannot separate ordered classes: a perfect code of
     dSprites scores 0.246. The score depends on the scale of the codes, because C weighs it.
@@ -54,15 +58,24 @@ def sap(
     >>> round(sap(factors * 2.0 - 1.0, factors, continuous=True), 12)
     1.0
     """
-    return _gap(_correlations(codes, factors) if continuous else _accuracies(codes, factors, test))
+    if continuous:
+        return _gap(_correlations(codes, factors))
+    return sap_with_accuracies(codes, factors, test=test).score
 
 
 def sap_with_accuracies(
     codes: ArrayLike, factors: ArrayLike, *, test: tuple[ArrayLike, ArrayLike] | None = None
 ) -> SAP:
     """SAP score, and the test accuracy of each code for each factor from which it comes."""
-    accuracies = _accuracies(codes, factors, test)
-    return SAP(_gap(accuracies), accuracies[: np.shape(codes)[1]])
+    data = split(codes, factors, test)
+    alive = (data.codes != data.codes[0]).any(axis=0)
+    # A dead code is as good as none, so it may as well be 0.
+    dead = _accuracies(data._replace(codes=0 * data.codes[:, :1], test_codes=0 * data.test_codes[:, :1]))
+    accuracies = np.repeat(dead, len(alive), axis=0)
+    accuracies[alive] = _accuracies(
+        data._replace(codes=data.codes[:, alive], test_codes=data.test_codes[:, alive])
+    )
+    return SAP(_gap(accuracies if len(alive) > 1 else np.vstack([accuracies, dead])), accuracies)
 
 
 def _gap(scores: NDArray[np.float64]) -> float:
@@ -70,22 +83,16 @@ def _gap(scores: NDArray[np.float64]) -> float:
     return float((ordered[-1] - ordered[-2]).mean())
 
 
-def _accuracies(
-    codes: ArrayLike, factors: ArrayLike, test: tuple[ArrayLike, ArrayLike] | None
-) -> NDArray[np.float64]:
+def _accuracies(data: Split) -> NDArray[np.float64]:
     """(d, k): test accuracy of each code for each factor."""
-    data = split(codes, factors, test)
-    # A dead code is as good as none, so it may as well be 0; a single code is given one to be compared with.
-    alive = (data.codes != data.codes[0]).any(axis=0)
-    fit, held_out = (_at_least_two(array * alive) for array in (data.codes, data.test_codes))
-    d, k = fit.shape[1], data.factors.shape[1]
-    scores = np.empty((d, k))
-    for j in range(k):
+    scores = np.empty((data.codes.shape[1], data.factors.shape[1]))
+    for j, held_out in enumerate(data.test_factors.T):
         values, labels = np.unique(data.factors[:, j], return_inverse=True)
-        truth = data.test_factors[:, j]
-        for i in range(d):
-            weights = svm_of_one_code(fit[:, i], labels, len(values))
-            scores[i, j] = (values[predict_of_one_code(held_out[:, i], weights)] == truth).mean()
+        place = np.searchsorted(values, held_out).clip(max=len(values) - 1)
+        truth = np.where(values[place] == held_out, place, -1)
+        for i, code in enumerate(data.codes.T):
+            weights = svm_of_one_code(code, labels, len(values))
+            scores[i, j] = accuracy_of_one_code(data.test_codes[:, i], weights, truth)
     return scores
 
 

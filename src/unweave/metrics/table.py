@@ -13,18 +13,20 @@ from unweave.metrics.beta_vae_score import beta_vae_score
 from unweave.metrics.dci import dci
 from unweave.metrics.dci_es import dci_es
 from unweave.metrics.dcimig import dcimig
-from unweave.metrics.downstream import downstream
+from unweave.metrics.downstream import SIZES, downstream
 from unweave.metrics.explicitness import explicitness
 from unweave.metrics.factor_vae_score import factor_vae_score
 from unweave.metrics.infomec import infomec
 from unweave.metrics.irs import irs
 from unweave.metrics.jemmig import jemmig
 from unweave.metrics.med import med
-from unweave.metrics.metric import Change, Metric
+from unweave.metrics.metric import Change, Metric, Mixed
 from unweave.metrics.mig import mig, mig_posterior
 from unweave.metrics.mig_sup import mig_sup
+from unweave.metrics.mixed import dci_mixed, sap_mixed
 from unweave.metrics.modularity import modularity
 from unweave.metrics.sap import sap, sap_with_accuracies
+from unweave.metrics.table_identifiability import IDENTIFIABILITY
 from unweave.metrics.table_unsupervised import UNSUPERVISED
 
 
@@ -32,8 +34,16 @@ def _unchanged(*changes: Change) -> frozenset[Change]:
     return frozenset(changes)
 
 
-_BINNED = _unchanged("permutation", "sign", "scale", "row order")
-_BINS_CAP = "A code of 20 bins cannot name more than 20 values, so a perfect dSprites code stays below 1."
+# Not by sign and scale: they move a value from the edge of one bin into the next.
+_BINNED = _unchanged("permutation", "row order")
+_BIN_EDGES = (
+    "A value on the edge of a bin belongs to the bin above. Another sign or scale of a code leaves the score "
+    "unchanged unless it moves such a value, as it can for codes with few different values."
+)
+_BINS_CAP = (
+    "A code of 20 bins cannot name more than 20 values, so a perfect dSprites code stays below 1. "
+    + _BIN_EDGES
+)
 
 METRICS: tuple[Metric, ...] = (
     Metric(
@@ -80,7 +90,9 @@ METRICS: tuple[Metric, ...] = (
             "costs its factor everything.",
             "A code that holds several factors is not punished.",
             "Not comparable with the estimator of the paper, mig_posterior.",
+            _BIN_EDGES,
         ),
+        factors_as="labels with gaps",
     ),
     Metric(
         "mig_posterior",
@@ -110,8 +122,10 @@ METRICS: tuple[Metric, ...] = (
             "Codes of pure noise score about 0.7: the accidents of counting differ from factor to factor.",
             "A dead code counts 0, so five dead codes of ten leave a perfect code 0.5.",
             "It does not ask whether any factor is held at all.",
+            _BIN_EDGES,
         ),
         least_factors=2,
+        factors_as="labels with gaps",
     ),
     Metric(
         "explicitness",
@@ -141,6 +155,7 @@ METRICS: tuple[Metric, ...] = (
             "Accuracy on the training data says little: trees fit noise to 0.53.",
         ),
         compares_factors=("disentanglement",),
+        mixed=Mixed(dci_mixed, "regression-trees"),
     ),
     Metric(
         "dci_svm",
@@ -187,6 +202,7 @@ METRICS: tuple[Metric, ...] = (
         ),
         options={"model": "lasso"},
         compares_factors=("disentanglement",),
+        mixed=Mixed(dci_mixed),
     ),
     Metric(
         "dci_es",
@@ -209,6 +225,7 @@ METRICS: tuple[Metric, ...] = (
             "which a factor lies, and the codes look explicit.",
             "The size is that of the arrays, dead codes included; it may be above 1.",
         ),
+        factors_as="numbers",
     ),
     Metric(
         "sap",
@@ -217,14 +234,16 @@ METRICS: tuple[Metric, ...] = (
         "codes+test",
         "How far is the best code of a factor ahead of the second best? By linear classifiers of one code.",
         citations.KUMAR2018,
-        _unchanged("permutation", "sign", "dead", "row order"),
+        _unchanged("permutation", "sign", "row order"),
         flaws=(
             "Lines through a single number cannot separate ordered classes: a perfect dSprites code scores "
             "0.246 on one sample and 0.250 on the one above, not 1.",
             "It depends on the scale of the codes, because C weighs it.",
-            "A copied code costs its factor everything.",
+            "A copied code costs its factor everything, and a dead code may be second best: it is right as "
+            "often as the most frequent value of a factor.",
         ),
         detailed=sap_with_accuracies,
+        mixed=Mixed(sap_mixed, "r2-of-numbers"),
     ),
     Metric(
         "sap_correlation",
@@ -239,6 +258,7 @@ METRICS: tuple[Metric, ...] = (
             "A copied code costs its factor everything.",
         ),
         options={"continuous": True},
+        factors_as="numbers",
     ),
     Metric(
         "irs",
@@ -279,11 +299,12 @@ METRICS: tuple[Metric, ...] = (
         "codes",
         "Does each code tell of one factor only?",
         citations.LI2020,
-        _unchanged("permutation", "sign", "copies", "dead", "row order"),
+        _unchanged("permutation", "copies", "dead", "row order"),
         flaws=(
             "A code counts if its variance is above 0.01, so the score jumps with the scale.",
             "It does not ask whether all factors are held. " + _BINS_CAP,
         ),
+        factors_as="labels with gaps",
     ),
     Metric(
         "jemmig",
@@ -297,6 +318,7 @@ METRICS: tuple[Metric, ...] = (
             "Noise scores 0.11, not 0: its bins are not equally full.",
             _BINS_CAP,
         ),
+        factors_as="labels with gaps",
     ),
     Metric(
         "dcimig",
@@ -307,6 +329,7 @@ METRICS: tuple[Metric, ...] = (
         citations.SEPLIARSKAIA2019,
         _BINNED | {"copies", "dead"},
         flaws=("Copies of a code cost nothing. " + _BINS_CAP,),
+        factors_as="labels with gaps",
     ),
     Metric(
         "med",
@@ -322,29 +345,33 @@ METRICS: tuple[Metric, ...] = (
             _BINS_CAP,
         ),
         least_factors=2,
+        factors_as="labels with gaps",
     ),
     Metric(
         "downstream_logistic",
         downstream,
-        "downstream[logistic-cv,10,100,1000,10000]",
+        "downstream[logistic-cv]",
         "codes+test",
         "How well, and from how few points, can logistic regression predict the factors?",
         citations.LOCATELLO2019,
         _unchanged("permutation", "sign", "rotation", "dead"),
         flaws=("No measure of disentanglement. A line cannot tell the middle values of an ordered factor.",),
         options={"predictor": "logistic"},
+        sizes=SIZES,
     ),
     Metric(
         "downstream_trees",
         downstream,
-        "downstream[trees100,10,100,1000,10000]",
+        "downstream[trees100]",
         "codes+test",
         "How well, and from how few points, can boosted trees predict the factors?",
         citations.LOCATELLO2019,
         _unchanged("scale"),
         flaws=("Trees cut along the codes, so they prefer codes that hold one factor each.",),
         options={"predictor": "trees"},
+        sizes=SIZES,
     ),
+    *IDENTIFIABILITY,
     *UNSUPERVISED,
 )
 

@@ -1,8 +1,8 @@
-"""Random numbers for a population on any device: the same as `unweave.streams`, one stream a run.
+"""Random numbers for a population on any device: the same as `unweave.streams`, one stream per run.
 
-Philox4x32-10 again, here on tensors. Products of 32-bit words are taken in int64: they wrap around, and the
-upper half comes out right once the sign's copies are cut off. On CUDA a Triton kernel does the same in one
-launch. The step is a tensor on the device, so that a captured CUDA graph counts it up by itself.
+This is Philox4x32-10 on tensors. Products of 32-bit words are computed in int64: they wrap around, and the
+upper half is right once the copies of the sign bit are masked. On CUDA a Triton kernel does the same in one
+launch. The step is a tensor on the device, so that a captured CUDA graph can increment it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class PopulationDraws:
 
     def __init__(self, streams: Sequence[Stream], step: Tensor) -> None:
         self.streams = tuple(streams)
-        self.step = step  # int64, a single number, shared with the trainer that counts it up
-        # Kept, because nothing may be sent to the device while a CUDA graph is recorded.
+        self.step = step  # int64, a single number, shared with the trainer that increments it
+        # Cached, because nothing may be sent to the device while a CUDA graph is recorded.
         self._keys: dict[tuple[Purpose, ...], Tensor] = {}
         self._sizes: dict[tuple[int, ...], Tensor] = {}
         self._parts: dict[tuple[int, int], PopulationDraws] = {}
@@ -74,10 +74,10 @@ class PopulationDraws:
 
     def integers(self, purpose: Purpose, rows: int, sizes: Sequence[int]) -> Tensor:
         """(P, rows, len(sizes)) whole numbers, as `Stream.integers`."""
-        known = tuple(sizes)
-        if known not in self._sizes:
-            self._sizes[known] = torch.tensor(known, dtype=torch.int64, device=self.step.device)
-        return self.bits(purpose, rows, len(known)) * self._sizes[known] >> 32
+        key = tuple(sizes)
+        if key not in self._sizes:
+            self._sizes[key] = torch.tensor(key, dtype=torch.int64, device=self.step.device)
+        return self.bits(purpose, rows, len(key)) * self._sizes[key] >> 32
 
     def permutations(self, purpose: Purpose, rows: int, length: int) -> Tensor:
         """(P, rows, length): a random order of 0 .. length - 1 in each row, as `Stream.permutations`."""

@@ -25,9 +25,9 @@ PAINTED_CHANNELS = 3
 class ImageTable:
     """Images on a device, and how rows of them are drawn and painted.
 
-    A row's number is the sum over all streams and columns of stride times a whole number below size. Columns
-    that count for nothing have size 0; there are a multiple of four, as many as Philox makes at once. The
-    first stream draws what is known of an image, its factors; the others draw what is hidden.
+    The number of a row is the sum over all streams and columns of stride times a whole number below size.
+    Unused columns have size 0; the number of columns is a multiple of four, the words of one Philox call. The
+    first stream draws the factors of an image; the others draw hidden factors.
     """
 
     images: Tensor  # (n, c, h, w) bytes, or (n, c h w / 8) packed bits, the first pixel in the highest
@@ -45,7 +45,7 @@ class ImageTable:
 
     @property
     def channels(self) -> int:
-        """Of the painted images."""
+        """Channels of the painted images."""
         return self.shape[0] if self.paint == "none" else PAINTED_CHANNELS
 
     def purposes(self, purpose: Purpose) -> tuple[Purpose, ...]:

@@ -1,7 +1,7 @@
-"""Batches of images on a device: rows of a table, drawn or given, and painted, as `GroundTruth.observe` does.
+"""Batches of images on a device: random or chosen rows of a table, painted as `GroundTruth.observe` does.
 
-On CUDA a Triton kernel does it in one launch. Here are the same images by plain operations of torch.
-A paint's u is an odd multiple of 2^-24, so with n = 2^24 u whole numbers take the place of float64:
+On CUDA a Triton kernel computes them in one launch. This module has the same with plain torch operations.
+A paint's u is an odd multiple of 2^-24, so with n = 2^24 u integer arithmetic replaces float64:
 
     colour   floor((1 + u) / 2 x + 1/2)      = (x + (n x >> 24) + 1) >> 1
     scream   floor((p + 255 u) / 2 + 1/2)    = (p + (255 n >> 24) + 1) >> 1
@@ -23,9 +23,9 @@ def draw_images(table: ImageTable, draws: PopulationDraws, purpose: Purpose, siz
 
 
 def look_up_images(table: ImageTable, draws: PopulationDraws, purpose: Purpose, rows: Tensor) -> Tensor:
-    """(P, size, c, h, w) uint8 images as from `draw_images`, of given rows of the table, (P, size) int64.
+    """(P, size, c, h, w) uint8 images as from `draw_images`, of these rows of the table, (P, size) int64.
 
-    Paint is drawn, and so are hidden factors: their part is added to the row.
+    Paint and hidden factors are still drawn; the offset of hidden factors is added to the row.
     """
     return _images(table, draws, purpose, rows.shape[1], rows)
 
@@ -63,12 +63,12 @@ def plain_pixels(
         return images + torch.minimum(noise, 255 - images)
     if table.picture is not None:
         offsets, shifts = draws.bits(paint_streams[0], size, 2), draws.bits(paint_streams[1], size, 3)
-        return _put_before(images, table.picture, offsets, shifts)
+        return _put_on_picture(images, table.picture, offsets, shifts)
     return images
 
 
 def _has_kernel(table: ImageTable) -> bool:
-    # Sixteen bytes of noise come at once, and must be of one channel.
+    # Noise is drawn in blocks of 16 bytes, which must belong to one channel.
     return table.paint != "noise" or table.shape[1] * table.shape[2] % 16 == 0
 
 
@@ -86,7 +86,7 @@ def _tinted(images: Tensor, bits: Tensor) -> Tensor:
     return (images + share + 1 >> 1).to(torch.uint8)
 
 
-def _put_before(images: Tensor, picture: Tensor, offsets: Tensor, shifts: Tensor) -> Tensor:
+def _put_on_picture(images: Tensor, picture: Tensor, offsets: Tensor, shifts: Tensor) -> Tensor:
     (tall, wide), (height, width) = picture.shape[:2], images.shape[2:4]
     top, left = offsets[..., 0] * (tall - height) >> 32, offsets[..., 1] * (wide - width) >> 32
     y = top[..., None, None] + torch.arange(height, device=picture.device)[:, None]

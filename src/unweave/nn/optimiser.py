@@ -20,11 +20,11 @@ from unweave.nn.layers import chosen
 class Optimiser(Protocol):
     """Settings of an optimiser, and its update rule."""
 
-    moments: ClassVar[tuple[str, ...]]  # tensors that it keeps for each parameter; names in checkpoints
+    moments: ClassVar[tuple[str, ...]]  # tensors kept for each parameter, by their names in checkpoints
 
     @property
     def learning_rate(self) -> float:
-        """The rate of a player that has an optimiser of its own."""
+        """The learning rate of a player that has its own optimiser."""
 
     def update(
         self, state: PopulationOptimiser, gradients: Sequence[Tensor], step: Tensor, rate: Tensor
@@ -36,7 +36,7 @@ class Optimiser(Protocol):
 
 
 class PopulationOptimiser:
-    """Parameters of a player, (P, ...) each, with what its optimiser keeps for them.
+    """Parameters of a player, (P, ...) each, with the state of its optimiser.
 
     Updates apply to the masters, which are float32. If a network holds a parameter in bfloat16, the master is
     a separate tensor; otherwise it is the parameter itself.
@@ -65,13 +65,13 @@ class PopulationOptimiser:
 
     @torch.no_grad()
     def select(self, index: Tensor, parameters: Sequence[Tensor]) -> None:
-        """Keep some runs only; `parameters` are those that the networks have kept."""
+        """Keep some runs only; `parameters` are the networks' parameters of these runs."""
         rounded = {id(master) for _, master in self._rounded()}
         self.masters = [
             chosen(master, index) if id(master) in rounded else parameter.detach()
             for parameter, master in zip(parameters, self.masters, strict=True)
         ]
-        self.moments = {name: [chosen(m, index) for m in kept] for name, kept in self.moments.items()}
+        self.moments = {name: [chosen(m, index) for m in tensors] for name, tensors in self.moments.items()}
         self.attach(parameters)
 
     def _rounded(self) -> list[tuple[Tensor, Tensor]]:
@@ -164,9 +164,9 @@ def _update_by_adam(
     rate: Tensor,
     decay: Tensor | None,
 ) -> None:
-    """Adam's update, and the share `decay` (P,) less of each master.
+    """Adam's update, with the share `decay` (P,) of each master subtracted.
 
-    Both changes are summed first: a decay below the rounding error of a weight would be lost by itself.
+    Both changes are summed first: a decay below the rounding error of a weight would be lost otherwise.
     """
     s, t = settings, (step + 1).float()
     size = -rate * torch.sqrt(1 - s.beta2**t) / (1 - s.beta1**t)

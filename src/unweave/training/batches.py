@@ -52,8 +52,8 @@ class Batches(Protocol):
 class ResidentBatches:
     """A table of images in the device's memory, as bits or bytes, painted as they are drawn.
 
-    Of a ground truth with colour, noise, a picture or hidden factors, the table is that of the ground truth
-    that it is made from.
+    For variants with colour, noise, a picture or hidden factors, the table holds the images of the ground
+    truth that they are derived from.
     """
 
     def __init__(self, ground_truth: GroundTruth, device: torch.device) -> None:
@@ -61,20 +61,20 @@ class ResidentBatches:
         self.host = HostBatches(ground_truth, device)
         self._factors: dict[Sampling, FactorDraw] = {}
         self._labelled: dict[tuple[tuple[Stream, ...], Labels], tuple[Tensor, Tensor]] = {}
-        made = origin(ground_truth)
-        sizes, strides = _numbering(made)
+        source = origin(ground_truth)
+        sizes, strides = _numbering(source)
         self.table = ImageTable(
-            images=torch.from_numpy(np.array(grid_table(made.base))).to(device),
-            shape=made.base.shape,
-            streams=made.streams,
+            images=torch.from_numpy(np.array(grid_table(source.base))).to(device),
+            shape=source.base.shape,
+            streams=source.streams,
             sizes=torch.from_numpy(sizes).to(device),
             strides=torch.from_numpy(strides).to(device),
-            paint=_paint(made.paint),
-            picture=_picture(made.paint, device),
+            paint=_paint(source.paint),
+            picture=_picture(source.paint, device),
         )
 
     def on_device(self, sampling: Sampling) -> bool:  # noqa: ARG002
-        """Every batch is."""
+        """Always true."""
         return True
 
     def label_sizes(self, sampling: Sampling) -> tuple[int, ...]:
@@ -89,7 +89,7 @@ class ResidentBatches:
         size: int,
         sampling: Sampling,
     ) -> Batch:
-        """The draws know the step themselves: nothing depends on the host."""
+        """Draw a batch on the device; the step comes from the draws, not from the host."""
         if isinstance(sampling, Images | Labels):
             batch = Batch(draw_images(self.table, draws, purpose, size))
             if isinstance(sampling, Images):
@@ -126,7 +126,7 @@ class ResidentBatches:
         return self._labelled[key]
 
     def _rows(self, factors: Tensor) -> Tensor:
-        """The rows of the table where factors (..., k) are, but for hidden ones."""
+        """Row numbers in the table for factors (..., k); hidden factors are not included."""
         return (factors * self.table.strides[0, : factors.shape[-1]]).sum(-1)
 
 
@@ -139,7 +139,7 @@ class HostBatches:
         self._labelled: dict[tuple[int, Labels], LabelledPoints] = {}
 
     def on_device(self, sampling: Sampling) -> bool:  # noqa: ARG002
-        """No batch is."""
+        """Always false."""
         return False
 
     def label_sizes(self, sampling: Sampling) -> tuple[int, ...]:
@@ -149,13 +149,13 @@ class HostBatches:
         if isinstance(sampling, Images):
             return ()
         if isinstance(self.data, Collection):
-            _rows(self.data, 0, Stream.of(0), sampling)  # raises if it cannot be sampled so
+            _rows(self.data, 0, Stream.of(0), sampling)  # raises if the data cannot be sampled this way
             return ()
         truth = self._truth(sampling)
         return tuple(truth.sizes[column] for column in label_columns(truth, sampling))
 
     def draw(self, draws: PopulationDraws, step: int, purpose: str, size: int, sampling: Sampling) -> Batch:
-        """Draws for one run after another: a run's batch does not depend on the other runs."""
+        """Draw a batch for one run after another: a run's batch does not depend on the other runs."""
         path = purpose.split("/")
         runs = [self._draw(run, run.child(*path).at(step), size, sampling) for run in draws.streams]
         tensors = {name: self._sent([run[name] for run in runs]) for name in runs[0]}
@@ -202,10 +202,10 @@ class HostBatches:
         return self.data
 
     def _sent(self, runs: list[NDArray[Any]]) -> Tensor:
-        together = np.stack(runs)
-        if together.dtype != np.uint8:
-            return torch.from_numpy(together).to(self.device)
-        pixels = np.ascontiguousarray(together.transpose(0, 1, 3, 4, 2))
+        stacked = np.stack(runs)
+        if stacked.dtype != np.uint8:
+            return torch.from_numpy(stacked).to(self.device)
+        pixels = np.ascontiguousarray(stacked.transpose(0, 1, 3, 4, 2))
         return torch.from_numpy(pixels).to(self.device).permute(0, 1, 4, 2, 3)
 
 
@@ -230,9 +230,9 @@ def _cannot_draw(collection: Collection, sampling: Sampling) -> UnweaveError:
 
 
 def batches_of(data: Data, device: torch.device) -> Batches:
-    """The fastest way to batches: resident if images can be tabled, are drawn uniformly, and fit.
+    """The fastest source of batches: resident if a table of all images exists, fits, and is drawn uniformly.
 
-    On the CPU images are made as they are needed: a table would only take up memory.
+    On the CPU images are computed as they are needed: a table would only take up memory.
     """
     if device.type != "cuda" or isinstance(data, Collection) or data.weight is not None:
         return HostBatches(data, device)
@@ -249,12 +249,12 @@ def _room(device: torch.device) -> float:
     return 0.5 * free
 
 
-def _numbering(made: Origin) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _numbering(source: Origin) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Sizes and strides of the base's factors in the grid, (streams, columns), where each is drawn."""
-    columns = 4 * -(-max(column + 1 for _, column in made.columns) // 4)
-    sizes, strides = np.zeros((2, len(made.streams), columns), np.int64)
+    columns = 4 * -(-max(column + 1 for _, column in source.columns) // 4)
+    sizes, strides = np.zeros((2, len(source.streams), columns), np.int64)
     stride = 1
-    for drawn, factor in zip(reversed(made.columns), reversed(made.base.factors), strict=True):
+    for drawn, factor in zip(reversed(source.columns), reversed(source.base.factors), strict=True):
         sizes[drawn], strides[drawn] = factor.size, stride
         stride *= factor.size
     return sizes, strides

@@ -1,8 +1,8 @@
 """Factors of the images of a batch: drawn by NumPy on the host, or the same numbers by torch on a device.
 
 On a device this is for ground truths that draw all combinations alike, so that `unweave.data.supervision`
-finds every pair, group and sequence at its first attempt. All that a draw needs is there before it is called:
-nothing may be sent to the device while a CUDA graph is recorded.
+finds every pair, group and sequence at its first attempt. All inputs of a draw are on the device beforehand:
+nothing may be sent to it while a CUDA graph is recorded.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from unweave.nn.draws import PopulationDraws
 from unweave.streams import Stream
 
 Path: TypeAlias = tuple[str | int, ...]
-# (draws, names of the batch's stream, size) -> (P, images, k), those that belong together side by side.
+# (draws, names of the batch's stream, size) -> (P, images, k); images of one pair or group are neighbours.
 FactorDraw: TypeAlias = Callable[[PopulationDraws, Path, int], Tensor]
-# (draws, names of a stream, size) -> (P, size, k), or (k) for all rows: which factors.
+# (draws, names of a stream, size) -> (P, size, k), or (k) for all rows: a mask of the chosen factors.
 Choice: TypeAlias = Callable[[PopulationDraws, Path, int], Tensor]
 
 
 def host_factors(truth: GroundTruth, size: int, stream: Stream, sampling: Sampling) -> Factors:
-    """(images, k), those that belong together side by side."""
+    """(images, k): the factors of a batch; images of one pair, group or sequence are neighbours."""
     match sampling:
         case Pairs():
             drawn = pairs(truth, size, stream, sampling.changed)
@@ -49,7 +49,7 @@ def host_factors(truth: GroundTruth, size: int, stream: Stream, sampling: Sampli
 
 def device_factors(truth: GroundTruth, sampling: Sampling, device: torch.device) -> FactorDraw:
     """A function that draws what `host_factors` draws, for all runs of a population."""
-    host_factors(truth, 0, Stream.of(0), sampling)  # raises if it cannot be sampled so
+    host_factors(truth, 0, Stream.of(0), sampling)  # raises if the data cannot be sampled this way
     match sampling:
         case Pairs():
             return _pairs(truth, sampling, device)
@@ -92,14 +92,14 @@ def _changed(truth: GroundTruth, sampling: Pairs, device: torch.device) -> Choic
 
 
 def _groups(truth: GroundTruth, sampling: Groups, device: torch.device) -> FactorDraw:
-    choose = _held(truth, _shared(truth, sampling), device)
+    choose = _chosen_shared(truth, _shared(truth, sampling), device)
 
     def draw(draws: PopulationDraws, path: Path, size: int) -> Tensor:
         path = (*path, "groups")
-        held = choose(draws, (*path, "shared"), size)
+        is_shared = choose(draws, (*path, "shared"), size)
         first = draws.integers((*path, "factors"), size, truth.sizes)
         members = [
-            torch.where(held, first, draws.integers((*path, "factors", "member", i), size, truth.sizes))
+            torch.where(is_shared, first, draws.integers((*path, "factors", "member", i), size, truth.sizes))
             for i in range(1, sampling.together)
         ]
         return torch.stack([first, *members], dim=2).flatten(1, 2)
@@ -107,7 +107,7 @@ def _groups(truth: GroundTruth, sampling: Groups, device: torch.device) -> Facto
     return draw
 
 
-def _held(truth: GroundTruth, shared: int | tuple[str, ...], device: torch.device) -> Choice:
+def _chosen_shared(truth: GroundTruth, shared: int | tuple[str, ...], device: torch.device) -> Choice:
     if not isinstance(shared, int):
         always = torch.from_numpy(truth.mask(shared)).to(device)
         return lambda _draws, _path, _size: always
@@ -142,13 +142,15 @@ def label_columns(truth: GroundTruth, sampling: Sampling) -> list[int]:
         return list(range(len(truth.factors)))
     shared = _shared(truth, sampling)
     if isinstance(shared, int):
-        raise UnweaveError("each group shares factors of its own, so there are no labels of shared factors.")
+        raise UnweaveError(
+            "each group shares other, random factors, so they cannot be labels. Name the shared factors."
+        )
     return [truth.position(name) for name in shared]
 
 
 def _sequences(truth: GroundTruth, sampling: Sequences, device: torch.device) -> FactorDraw:
     sizes = torch.tensor(truth.sizes, device=device)
-    period = torch.clamp(2 * (sizes - 1), min=1)  # there and back again
+    period = torch.clamp(2 * (sizes - 1), min=1)  # from the first value to the last and back
     circular = torch.tensor([factor.kind == "circular" for factor in truth.factors], device=device)
     fastest = speed_limits(truth, _content(truth, sampling), sampling.step)
     speed = torch.from_numpy(fastest).to(device)
@@ -178,7 +180,7 @@ class _Subsets:
 
     def __init__(self, allowed: list[bool], device: torch.device) -> None:
         self.count = sum(allowed)
-        places = np.cumsum(allowed) - 1  # of each allowed factor among them
+        places = np.cumsum(allowed) - 1  # the rank of each allowed factor among the allowed ones
         self.places = torch.from_numpy(np.maximum(places, 0)).to(device)
         self.allowed = torch.tensor(allowed, device=device)
 

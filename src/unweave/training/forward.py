@@ -1,4 +1,4 @@
-"""The forward pass that all methods on the shared autoencoder have in common, once for a whole population.
+"""The forward pass through the shared autoencoder, computed once for a whole population.
 
 Each group of runs, those with the same method, gets its part of the pass. A method may change the posteriors
 that codes are drawn from (`Method.merged`).
@@ -37,18 +37,18 @@ def shared_passes(
     parts = zip(*(tensor.split(sizes) for tensor in whole), strict=True)
     passes, second_batches = [], iter(batches[1:])
     for group, part in zip(population.groups, parts, strict=True):
-        own_reconstruction, mean, log_var, own_sample, own_kl = part
+        group_reconstruction, mean, log_var, group_sample, group_kl = part
         second_sample = None
         if group.method.second_batch_needed:
             second_sample = _second_sample(population, group, next(second_batches), encoder)
         passes.append(
             Forward(
-                reconstruction=own_reconstruction,
+                reconstruction=group_reconstruction,
                 posterior=Gaussian(mean, log_var),
-                sample=own_sample,
+                sample=group_sample,
                 second_sample=second_sample,
                 labelled=None if labelled is None else labelled.of_runs(group.runs),
-                known_kl=own_kl,
+                known_kl=group_kl,
             )
         )
     return passes
@@ -70,11 +70,11 @@ def _second_sample(population: Population, group: Group, batch: Batch, encoder: 
 
 
 def _merged(posterior: Gaussian, groups: Sequence[Group], labels: Tensor | None) -> Gaussian:
-    """The posteriors that codes are drawn from; nothing is copied if no method changes its own."""
+    """The posteriors that codes are drawn from; nothing is copied if no method changes them."""
     before = [posterior[group.runs] for group in groups]
     after = [
-        group.method.merged(own, None if labels is None else labels[group.runs])
-        for group, own in zip(groups, before, strict=True)
+        group.method.merged(unmerged, None if labels is None else labels[group.runs])
+        for group, unmerged in zip(groups, before, strict=True)
     ]
     if all(new is old for new, old in zip(after, before, strict=True)):
         return posterior

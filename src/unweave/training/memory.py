@@ -1,4 +1,4 @@
-"""What to do when the memory of a device is full: the same with half as many runs."""
+"""Out-of-memory handling: retry with half as many runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 def train_what_fits(
     specs: Sequence[RunSpec], data: Data, paths: Sequence[Path], plan: Plan, tell: Tell | None = None
 ) -> list[RunFolder]:
-    """Train all runs; if the device has no memory for so many at a time, half as many, and so on."""
+    """Train all runs; halve the size of populations until they fit into the memory of the device."""
     return halve_on_oom(
         lambda largest: train_runs(specs, data, paths, replace(plan, largest=largest), tell),
         min(plan.largest, len(specs)),
@@ -31,19 +31,19 @@ def train_what_fits(
     )
 
 
-def halve_on_oom(act: Callable[[int], Result], runs: int, example: RunSpec, device: str) -> Result:
-    """Return `act(runs)`; if the device runs out of memory, try again with half as many runs, down to one."""
+def halve_on_oom(action: Callable[[int], Result], runs: int, example: RunSpec, device: str) -> Result:
+    """Return `action(runs)`; if the device runs out of memory, retry with half as many runs, down to one."""
     while True:
         try:
-            return act(runs)
+            return action(runs)
         except torch.cuda.OutOfMemoryError:
             if runs == 1:
                 raise UnweaveError(
                     f"not even one run of {example.method.name} fits into the memory of {device}, with "
-                    f"batches of {example.batch}: end what else uses it, or take a smaller batch or "
+                    f"batches of {example.batch}: end other programs on it, or use a smaller batch or "
                     "--device cpu."
                 ) from None
-        # Only here, after the handler, does the error no longer hold on to what is on the device.
+        # Outside of the handler: inside, the error still holds references to tensors on the device.
         gc.collect()
         torch.cuda.empty_cache()
         runs //= 2

@@ -1,4 +1,4 @@
-"""Populations: runs that train together in one set of tensors, with the numbers that each has alone."""
+"""Populations: runs that train together in one set of tensors, with the same results as alone."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def shared_fields() -> list[str]:
 
 
 def shared_by(spec: RunSpec) -> tuple[Any, ...]:
-    """Runs for which this is equal can train in one population.
+    """The key of a population: runs with equal keys can train together.
 
     Autoencoders that learn from the same kind of batches share one forward pass. A population with custom
     networks holds a single method.
@@ -52,10 +52,10 @@ class PlayerState:
     last: int
     networks: dict[str, nn.Module]
     optimiser: PopulationOptimiser
-    own_rate: float | None  # None: the runs' learning rates
+    own_rate: float | None  # None: the runs' learning rates apply
     schedule: str
     begins: Tensor | None = None  # (last - first): its first step in each run; None: 0 in all runs
-    first_step: int = 0  # the smallest of them
+    first_step: int = 0  # the smallest value of `begins`
 
     @property
     def runs(self) -> slice:
@@ -124,17 +124,17 @@ class Population:
         return self.groups[0].method.sampling
 
     def run_state(self, run: int) -> dict[str, Tensor]:
-        """Weights and moments of one run: with the step, all that resuming it needs."""
+        """Weights and optimiser moments of one run: together with the step, all that resuming needs."""
         return {name: tensor[at].detach().contiguous() for name, tensor, at in self._tensors_of(run)}
 
     @torch.no_grad()
     def load_run_state(self, run: int, state: dict[str, Tensor]) -> None:
         """Restore a run from its `run_state`."""
         tensors = self._tensors_of(run)
-        wanted = {name: tensor[at].shape for name, tensor, at in tensors}
+        expected = {name: tensor[at].shape for name, tensor, at in tensors}
         received = {name: tensor.shape for name, tensor in state.items()}
-        if wanted != received:
-            wrong = sorted(set(wanted.items()) ^ set(received.items()))[0][0]
+        if expected != received:
+            wrong = sorted(set(expected.items()) ^ set(received.items()))[0][0]
             raise UnweaveError(f'the state does not fit the run\'s networks, first at "{wrong}".')
         for name, tensor, at in tensors:
             tensor[at] = state[name].to(tensor.device)
@@ -188,9 +188,9 @@ class Population:
     def _player_state(
         self, name: str, first: int, networks: dict[str, nn.Module], player: Player | None = None
     ) -> PlayerState:
-        """The state of a player; None: the autoencoder that groups share."""
+        """The state of a player; without a `player`, of the autoencoder that groups share."""
         spec = self.specs[0]
-        own = None if player is None else player.optimiser
+        player_settings = None if player is None else player.optimiser
         schedule = spec.schedule if player is None or player.schedule is None else player.schedule
         schedule_named(schedule)  # an unknown name is an error before the first step
         for network in networks.values():
@@ -198,12 +198,13 @@ class Population:
             if self.device.type == "cuda" and has_triton():
                 lay_out_for_kernels(network)
         parameters = [parameter for network in networks.values() for parameter in network.parameters()]
-        settings = own or optimiser_named(spec.optimiser, spec.weight_decay)
+        settings = player_settings or optimiser_named(spec.optimiser, spec.weight_decay)
         optimiser = PopulationOptimiser(parameters, settings)
         precise = player is not None and player.precise and spec.precision == "bf16"
         for network in networks.values():  # after the optimiser, whose masters must stay float32
             set_precision(network, "tf32" if precise else spec.precision)
-        last, rate = first + len(parameters[0]), None if own is None else own.learning_rate
+        rate = None if player_settings is None else player_settings.learning_rate
+        last = first + len(parameters[0])
         state = PlayerState(name, first, last, networks, optimiser, rate, schedule)
         optimiser.attach(state.parameters())
         return state
@@ -223,7 +224,7 @@ class Population:
     def _tabulate(self) -> None:
         """Settings of the runs as tensors: rates (P,), steps (P,), and noise_scale.
 
-        noise_scale, (P, 1, 1), is 1 where a code is drawn, and 0 where it is the mean.
+        noise_scale, (P, 1, 1), is 1 for runs that sample codes, and 0 for runs that use the mean.
         """
         self.rates = torch.tensor([spec.learning_rate for spec in self.specs], device=self.device)
         steps = torch.tensor([float(spec.steps) for spec in self.specs])
@@ -257,9 +258,9 @@ class Population:
 
 
 def _group_key(spec: RunSpec) -> str:
-    """Equal for runs that share one call of the loss and one optimiser per player.
+    """The key of a group: equal for runs that share one call of the loss and one optimiser per player.
 
-    It is the method's name and source, all settings but its numbers, and how each player is optimised.
+    It holds the method's name and source, its settings except for numbers, and how each player is optimised.
     """
     numbers = numeric_settings(spec.method)
     others = {name: value for name, value in settings_of(spec.method).items() if name not in numbers}

@@ -1,8 +1,8 @@
-"""Where training continues: which runs form a population, and from which step.
+"""Resuming: which runs form a population, and from which step they continue.
 
-Runs of a population share kernels, and other shapes sum in another order. So a resumed run equals an
-uninterrupted one bit for bit only if it continues with the same runs from the same step. Each checkpoint
-records the runs that it was written with, and the step of the checkpoint before it.
+Runs of a population share kernels, and tensors of other shapes are summed in another order. So a resumed run
+equals an uninterrupted one bit for bit only if it continues with the same runs from the same step. Each
+checkpoint records the runs that it was written with, and the step of the checkpoint before it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def populations(
 ) -> Iterator[tuple[list[RunSpec], int]]:
     """Runs that train together, and the step at which they start.
 
-    They agree in what a population shares, and in where they come from. `folders` are those of all runs that
-    were asked for, finished ones too.
+    They agree in the fields that a population shares, and in the checkpoint they resume from. `folders` are
+    those of all requested runs, finished ones included.
     """
     reached = {run_id: None if folder.ended else folder.checkpoints() for run_id, folder in folders.items()}
     starts = {spec.id: _start(folders[spec.id], spec.id, reached) for spec in specs}
@@ -58,9 +58,9 @@ def _start(folder: RunFolder, run_id: str, reached: Mapping[str, list[int] | Non
 def complete_endings(folders: Mapping[str, RunFolder]) -> None:
     """End the runs that a kill left prepared to end, if all runs that were to end together are prepared."""
     for folder in folders.values():
-        if (together := folder.ending) is None:
+        if (ending_ids := folder.ending) is None:
             continue
-        others = [folders[run_id] for run_id in together if run_id in folders]
+        others = [folders[run_id] for run_id in ending_ids if run_id in folders]
         if all(other.ending is not None or other.result for other in others):
             for other in others:
                 if other.ending is not None:

@@ -1,8 +1,8 @@
-"""The one loop that trains: populations of runs, with logs, checkpoints and a clean end.
+"""The training loop: populations of runs, with logs, checkpoints and a clean end.
 
-A run is finished after its own number of steps, or when its loss is no longer finite; the others of its
-population go on. Everything a run writes goes to its own folder. Training can stop at any moment: the next
-call with the same specs goes on from the last checkpoints.
+A run is finished after its own number of steps, or when its loss is no longer finite; the other runs of its
+population continue. Each run writes to its own folder only. Training can stop at any moment: the next
+call with the same specs resumes from the last checkpoints.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from unweave.training.update import Update
 
 @dataclass(frozen=True)
 class Plan:
-    """How to train, which changes no number: where, and how often to say and save something."""
+    """How to train: the device, and how often to log and save. It changes no number."""
 
     device: str = "auto"
     log_every: int = 100
@@ -62,7 +62,7 @@ class Report:
 class Stopped(KeyboardInterrupt):
     """Training was stopped by a signal; all runs have a checkpoint.
 
-    It is a KeyboardInterrupt and no Exception, so that `except Exception` does not swallow it.
+    It derives from KeyboardInterrupt, so that `except Exception` does not swallow it.
     """
 
 
@@ -83,15 +83,15 @@ def train_runs(
         if open_specs:
             batches = batches_of(data, device)
             stopped = stack.enter_context(noted_signals())
-            for together, step in populations(open_specs, folders_by_id, plan.largest):
-                sizes = batches.label_sizes(together[0].method.sampling)
-                population = Population(together, data.shape, device, sizes)
+            for run_specs, step in populations(open_specs, folders_by_id, plan.largest):
+                sizes = batches.label_sizes(run_specs[0].method.sampling)
+                population = Population(run_specs, data.shape, device, sizes)
                 _Training(population, step, folders_by_id, batches, len(data), plan, tell, stopped).run()
     return [folders_by_id[spec.id] for spec in specs]
 
 
 def _refuse_changed_plugins(specs: Sequence[RunSpec]) -> None:
-    """Refuse to train what a recorded source would not have trained: one run, one version of its method."""
+    """Refuse to continue a run whose plug-in source has changed: a run has one version of its method."""
     for spec in specs:
         for sentence in spec.changed_plugins():
             raise UnweaveError(
@@ -106,7 +106,7 @@ def _create_folders(
     folders: Mapping[str, RunFolder],
     stack: ExitStack,
 ) -> None:
-    """Make the folders of the runs, and keep other processes from training the open ones.
+    """Make the folders of the runs, and lock the unfinished ones against other processes.
 
     If training is refused before the first step, new folders are removed again.
     """
@@ -140,7 +140,7 @@ def pick_device(name: str) -> torch.device:
     if device.type not in ("cpu", "cuda"):
         raise UnweaveError(f'unweave does not run on the device "{name}". Use auto, cpu, cuda or cuda:1.')
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise UnweaveError("a GPU was asked for, and torch finds none here. Use --device cpu.")
+        raise UnweaveError("a GPU was requested, but torch finds none. Use --device cpu.")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise UnweaveError(f'there is no device "{name}"; there are {torch.cuda.device_count()} GPUs.')
     return device
@@ -154,7 +154,7 @@ def default_precision(device: str, method: Method) -> Precision:
 
 
 class _Training:
-    """The training of one population from where it stands to its end."""
+    """The training of one population from its current step to its end."""
 
     def __init__(
         self,
@@ -189,15 +189,15 @@ class _Training:
                 raise Stopped(f"stopped by signal {self.stopped[0]} after step {self.step}")
 
     def _next_event(self) -> int:
-        """The next step at which something must be written; never far, so that a signal is soon heard."""
+        """The next step at which a log line, a checkpoint or a result is due."""
         log, save = self.plan.log_every, self.plan.checkpoint_every
         ends = [spec.steps for spec in self.population.specs if spec.steps > self.step]
         return min(*ends, (self.step // log + 1) * log, (self.step // save + 1) * save)
 
     def _log_is_due(self) -> bool:
-        at_an_end = self.step in {spec.steps for spec in self.population.specs}
-        # A signal may come before the first update since the last line.
-        return self.update.counted > 0 and (self.step % self.plan.log_every == 0 or at_an_end)
+        is_last_step = self.step in {spec.steps for spec in self.population.specs}
+        # After a signal there may be no update since the last log line.
+        return self.update.counted > 0 and (self.step % self.plan.log_every == 0 or is_last_step)
 
     def _log(self) -> list[dict[str, float]]:
         terms: list[dict[str, float]] = []
@@ -213,7 +213,7 @@ class _Training:
         return terms
 
     def _settle(self, terms: list[dict[str, float]] | None) -> None:
-        """Write out the runs that are done, or that have no finite loss any more, and go on without them."""
+        """Write the results of finished and diverged runs, and continue without them."""
         keep, outcomes = [], {}
         for run, spec in enumerate(self.population.specs):
             diverged = terms is not None and not all(math.isfinite(value) for value in terms[run].values())
@@ -222,7 +222,7 @@ class _Training:
             else:
                 keep.append(run)
         together = [self.population.specs[run].id for run in outcomes]
-        if together and keep:  # so that, after a kill, the others need not repeat steps without these runs
+        if together and keep:  # after a kill, the remaining runs resume here, without the ended ones
             self._save(keep)
         for run, outcome in outcomes.items():
             self._prepare(run, outcome, terms[run] if terms else {}, together)
@@ -270,7 +270,7 @@ class _Training:
         self.saved = self.step
 
     def _resume(self) -> list[dict[str, Tensor]]:
-        """Load the checkpoints of this step, if it is not the first; return what they say of the log."""
+        """Load the checkpoints of this step, unless it is step 0; return the logged sums they hold."""
         logs: list[dict[str, Tensor]] = []
         for run, spec in enumerate(self.population.specs):
             folder = self.folders[spec.id]
@@ -282,7 +282,7 @@ class _Training:
                     self.population.load_run_state(run, state)
                 except UnweaveError as error:
                     raise UnweaveError(
-                        f"cannot go on from step {self.step} of {folder.path}: {error} "
+                        f"cannot resume from step {self.step} of {folder.path}: {error} "
                         "Delete that checkpoint and run the same command again."
                     ) from error
         self.population.step.fill_(self.step)
@@ -297,7 +297,7 @@ class _Training:
 
 @contextmanager
 def noted_signals() -> Iterator[list[int]]:
-    """A list that is filled when SIGINT or SIGTERM comes; a second signal is not held back any more."""
+    """A list of received SIGINT and SIGTERM signals; a second signal is no longer held back."""
     received: list[int] = []
 
     def note(number: int, _frame: FrameType | None) -> None:
@@ -306,7 +306,7 @@ def noted_signals() -> Iterator[list[int]]:
 
     try:
         before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not in the main thread: signals are somebody else's
+    except ValueError:  # not the main thread: only that can handle signals
         yield received
         return
     try:
@@ -317,7 +317,7 @@ def noted_signals() -> Iterator[list[int]]:
 
 
 def _finite(terms: Mapping[str, float]) -> dict[str, float | None]:
-    """JSON has no number for what is not finite."""
+    """Terms with None for values that are not finite, which JSON cannot represent."""
     return {name: value if math.isfinite(value) else None for name, value in terms.items()}
 
 

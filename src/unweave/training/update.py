@@ -1,6 +1,6 @@
 """One update of all runs of a population: a forward pass, a gradient for each player, an optimiser step.
 
-Players move all at once, or, where a method says so, in turns, each with its own forward pass.
+All players are updated at once, or, if a method defines turns, turn by turn, each with its own forward pass.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _recording = threading.Lock()  # populations may train in threads, and torch rec
 class Update:
     """Trains a population step by step.
 
-    `terms` are sums over the steps since they were last taken: (P,) for each group and name. On CUDA, where
+    `terms` are sums over the steps since `take_terms`: (P,) for each group and name. On CUDA, where
     batches come from the device, the whole update is captured as a graph and replayed. It is captured again
-    when a resting player starts.
+    when a player starts after the first step.
     """
 
     def __init__(self, population: Population, batches: Batches, data_size: int) -> None:
@@ -76,7 +76,7 @@ class Update:
             yield from zip(turn, self._play(batches, turn)[1], strict=True)
 
     def log_state(self, run: int) -> dict[str, Tensor]:
-        """The logged sums of one run since they were last taken, and the number of steps they cover."""
+        """The logged sums of one run since `take_terms`, and the number of steps they cover."""
         state = {"log.steps": torch.tensor(self.counted)}
         for group, terms in zip(self.population.groups, self.terms, strict=False):
             if group.first <= run < group.last:
@@ -116,18 +116,18 @@ class Update:
     def _capture(self) -> None:
         """Make the first update without a graph, which also warms up all kernels, then record one update.
 
-        The graph is recorded on a stream of its own: those of one stream share scratch memory, and must not
-        be replayed side by side.
+        The graph is recorded on a separate stream: graphs of one stream share scratch memory and must not be
+        replayed at the same time.
         """
-        here = torch.cuda.current_stream()
-        aside, graph = torch.cuda.Stream(priority=here.priority), torch.cuda.CUDAGraph()
+        current = torch.cuda.current_stream()
+        recording, graph = torch.cuda.Stream(priority=current.priority), torch.cuda.CUDAGraph()
         with _recording:
-            aside.wait_stream(here)
-            with torch.cuda.stream(aside):
+            recording.wait_stream(current)
+            with torch.cuda.stream(recording):
                 self._inputs = self._draw()
                 self._advance(self._inputs)
-            here.wait_stream(aside)
-            with torch.cuda.graph(graph, stream=aside, capture_error_mode="thread_local"):
+            current.wait_stream(recording)
+            with torch.cuda.graph(graph, stream=recording, capture_error_mode="thread_local"):
                 self._advance(self._draw() if self._on_device else self._inputs)
         self._graph = graph
 
@@ -151,22 +151,22 @@ class Update:
         return {name: rate_share(name, step, steps, warmup) for name in names}
 
     def _base_rates(self, player: PlayerState) -> Tensor:
-        """(P,): learning rates before the schedule; 0 in runs in which the player still rests."""
+        """(P,): learning rates before the schedule; 0 in runs in which the player has not started."""
         rates = self.population.rates[player.runs]
         if player.own_rate is not None:
             rates = torch.full_like(rates, player.own_rate)
         return rates if player.begins is None else rates * (self.population.step >= player.begins)
 
     def _turns(self) -> list[list[PlayerState]]:
-        """The players that move in the next update, turn by turn."""
+        """The players that the next update trains, turn by turn."""
         if self.population.autoencoder is not None:
-            return [self.population.players]  # all groups move at once
+            return [self.population.players]  # all groups are updated at once
         (group,) = self.population.groups  # a population with custom networks holds a single method
         active = {player.name: player for player in group.players if self._step >= player.first_step}
         return [[active[name] for name in turn if name in active] for turn in group.method.turns]
 
     def _moves(self, player: PlayerState, turns: list[list[PlayerState]], turn: int) -> Tensor:
-        """How often a player has moved before this turn: () or (P,)."""
+        """How many updates a player had before this turn: () or (P,)."""
         step, before = self.population.step, sum(player in others for others in turns[:turn])
         if player.begins is not None:
             step = (step - player.begins).clamp_min(0)
@@ -174,7 +174,7 @@ class Update:
         return step if per_step == 1 else step * per_step + before
 
     def _play(self, batches: list[Batch], turn: list[PlayerState]) -> tuple[list[Losses], list[list[Tensor]]]:
-        """What the players of a turn minimise, and their gradients, before any of them moves."""
+        """Losses and gradients of the players of a turn, before any of them is updated."""
         spec = self.population.specs[0]
         with precision_context(spec.precision), _only(turn, self.population.players):
             losses = self._losses(batches, turn)
@@ -186,7 +186,7 @@ class Update:
         return losses, gradients
 
     def _objective(self, player: PlayerState, losses: list[Losses]) -> Tensor:
-        """(P,): what a player minimises; 0 in runs in which it still rests."""
+        """(P,): what a player minimises; 0 in runs in which it has not started."""
         if player.name == AUTOENCODER:
             return torch.cat([loss.players[AUTOENCODER] for loss in losses])
         groups = zip(self.population.groups, losses, strict=True)
@@ -209,7 +209,7 @@ class Update:
     def _context(
         self, group: Group, batch: Batch, turn: tuple[str, ...], shared_pass: Forward | None
     ) -> StepContext:
-        """All that the losses of a group may use, without networks of players that still rest."""
+        """All that the losses of a group may use, without networks of players that have not started."""
         population = self.population
         active = [player for player in group.players if self._step >= player.first_step]
         return StepContext(
@@ -228,7 +228,7 @@ class Update:
         if not self.terms:
             self.terms = [{name: torch.zeros_like(t) for name, t in loss.terms.items()} for loss in losses]
         elif any(list(totals) != list(loss.terms) for totals, loss in zip(self.terms, losses, strict=True)):
-            # Checkpoints do not keep the order of names; the columns of a log must not change theirs.
+            # Checkpoints do not keep the order of names, but the columns of a log must.
             self.terms = [
                 {name: totals[name] for name in loss.terms}
                 for totals, loss in zip(self.terms, losses, strict=True)
@@ -242,22 +242,22 @@ class Update:
 
 
 @contextmanager
-def _only(moving: Sequence[PlayerState], players: Sequence[PlayerState]) -> Iterator[None]:
-    """Compute no gradients of the players that do not move in this turn."""
-    still = [parameter for player in players if player not in moving for parameter in player.parameters()]
-    for parameter in still:
+def _only(active: Sequence[PlayerState], players: Sequence[PlayerState]) -> Iterator[None]:
+    """Compute no gradients of players that are not active in this turn."""
+    frozen = [parameter for player in players if player not in active for parameter in player.parameters()]
+    for parameter in frozen:
         parameter.requires_grad_(False)
     try:
         yield
     finally:
-        for parameter in still:
+        for parameter in frozen:
             parameter.requires_grad_(True)
 
 
 def _gradients(
     loss: Tensor, optimiser: PopulationOptimiser, largest: float | None, keep: bool
 ) -> list[Tensor]:
-    """Gradients of a loss with respect to one player's own parameters."""
+    """Gradients of a loss with respect to the parameters of one player."""
     gradients = list(torch.autograd.grad(loss.sum(), optimiser.parameters, retain_graph=keep))
     return gradients if largest is None else clip(gradients, largest)
 

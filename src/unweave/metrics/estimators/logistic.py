@@ -29,6 +29,10 @@ FOLDS = 5
 MOST_STEPS = 100
 # Huge codes, once scaled to 1, have next to no penalty left; this much keeps the Hessian invertible.
 LEAST_PENALTY = 1e-10
+# Added to the diagonal of the Hessian, as a share of its largest entry.
+DAMPING = 1e-13
+# Up to so many unknowns the products of codes are shared by all problems.
+FEW_UNKNOWNS = 32
 # Rows that are summed at once: few enough to stay in the cache of a core.
 BLOCK = 512
 # The intercept that stands for "always" when all rows are in the class, and with a minus for "never".
@@ -62,14 +66,20 @@ def fit_logistic_cv(codes: Floats, labels: NDArray[np.int64]) -> LogisticModel:
     if len(classes) == 1:
         return LogisticModel(classes, np.empty((0, codes.shape[1] + 1)), np.empty(0))
     inside = labels[:, None] == (classes if len(classes) > 2 else classes[1:])
-    scale = np.maximum(np.abs(codes).max(axis=0), 1.0)  # so that the squares of huge codes are finite
-    rows = np.hstack([codes / scale, np.ones((len(codes), 1))])
-    shrink = np.append(np.maximum(scale**-2.0, LEAST_PENALTY), 0.0)
+    # The intercept is free, so centring changes no optimum; an offset would make the Hessian singular.
+    # Codes above 1 are divided by their size, so that the squares of huge ones are finite.
+    exponents = np.maximum(np.frexp(np.abs(codes).max(axis=0))[1], 0)
+    small = np.ldexp(codes, -exponents)
+    centre = small.mean(axis=0)
+    scale = np.maximum(np.abs(small - centre).max(axis=0), np.ldexp(1.0, -exponents))
+    rows = np.hstack([(small - centre) / scale, np.ones((len(codes), 1))])
+    shrink = np.append(np.maximum(np.ldexp(1 / scale, -exponents) ** 2, LEAST_PENALTY), 0.0)
     accuracy, path = _cross_validate(rows, inside, shrink)
     chosen = accuracy.argmax(axis=0)
     start = path[chosen, np.arange(len(chosen))]
     weights = _fit(rows, inside, shrink, PENALTIES[chosen], start)
-    weights[:, :-1] /= scale
+    weights[:, -1] -= weights[:, :-1] @ (centre / scale)
+    weights[:, :-1] = np.ldexp(weights[:, :-1] / scale, -exponents)
     return LogisticModel(classes, weights, PENALTIES[chosen])
 
 
@@ -121,20 +131,32 @@ def _fit(rows: Floats, inside: NDArray[np.bool_], shrink: Floats, c: Floats, sta
     return weights
 
 
+def _weighted_squares(rows: Floats, weights: Floats) -> Floats:
+    """sum_i weights[i, k] rows[i] rows[i]^T for each problem k, (problems, unknowns, unknowns)."""
+    unknowns = rows.shape[1]
+    if unknowns > FEW_UNKNOWNS:
+        return np.stack([(rows.T * column) @ rows for column in weights.T])
+    first, second = np.triu_indices(unknowns)
+    products = np.zeros((weights.shape[1], len(first)))
+    for begin in range(0, len(rows), BLOCK):
+        block = rows[begin : begin + BLOCK]
+        products += weights[begin : begin + BLOCK].T @ (block[:, first] * block[:, second])
+    squares = np.empty((weights.shape[1], unknowns, unknowns))
+    squares[:, first, second] = squares[:, second, first] = products
+    return squares
+
+
 def _derivatives(
     rows: Floats, inside: NDArray[np.bool_], shrink: Floats, c: Floats, weights: Floats
 ) -> tuple[Floats, Floats]:
     """Gradient (problems, unknowns) and Hessian (problems, unknowns, unknowns) of the loss."""
     unknowns = rows.shape[1]
-    first, second = np.triu_indices(unknowns)
-    gradient, products = np.zeros(weights.shape), np.zeros((len(weights), len(first)))
-    for begin in range(0, len(rows), BLOCK):
-        block = rows[begin : begin + BLOCK]
-        probability = 1 / (1 + np.exp(np.minimum(-(block @ weights.T), 700.0)))
-        gradient += (probability - inside[begin : begin + BLOCK]).T @ block
-        products += (probability * (1 - probability)).T @ (block[:, first] * block[:, second])
-    hessian = np.empty((len(weights), unknowns, unknowns))
-    hessian[:, first, second] = hessian[:, second, first] = c[:, None] * products
-    # An intercept that nobody doubts has no curvature left; the second term keeps its step finite.
-    hessian += np.diag(np.maximum(shrink, LEAST_PENALTY))
+    probability = 1 / (1 + np.exp(np.minimum(-(rows @ weights.T), 700.0)))
+    gradient = (probability - inside).T @ rows
+    hessian = c[:, None, None] * _weighted_squares(rows, probability * (1 - probability))
+    # A certain intercept and copied huge codes have no curvature. Damping keeps the step finite, and does not
+    # move the optimum, where the gradient is 0.
+    largest = np.diagonal(hessian, axis1=1, axis2=2).max(axis=1)
+    damping = np.maximum(np.maximum(shrink, LEAST_PENALTY), DAMPING * largest[:, None])
+    hessian[:, np.arange(unknowns), np.arange(unknowns)] += damping
     return c[:, None] * gradient + shrink * weights, hessian

@@ -233,14 +233,16 @@ def _best_of_code(  # type: ignore[no-untyped-def]
         if count == 0:
             continue
         begin, end, here = starts[b], starts[b + 1], sums[b] - mean * count
-        if count > 1 and values[order[end - 1]] > values[order[begin]] + SAME:
+        if count > 1:
             # Inside the bin the sum rises by no more than `rise` above s, and falls as far below its end.
             rise = min(
                 positive[b] + max(-mean, 0) * count, count * (high - mean), count * (mean - low) + here
             )
             top, bottom = s + rise, s + here - rise
             least = min((c + 1) * (n - c - 1), (c + count - 1) * (n - c - count + 1))
-            if max(top * top, bottom * bottom) >= floor * least:
+            # The bound is compared first: to look at the values takes longer.
+            promising = max(top * top, bottom * bottom) >= floor * least
+            if promising and values[order[end - 1]] > values[order[begin]] + SAME:
                 inside, where = _walk(values, order, begin, end, residuals, node_of, node, c, s, n, mean)
                 if inside > best * (1 + TIE):
                     best, place = inside, where

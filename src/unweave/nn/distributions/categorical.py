@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unweave.nn.distributions.gaussian import Gaussian
 
-LEAST_VARIANCE = 1e-6  # of a value that is certain: its logarithm has to be a number
+LEAST_VARIANCE = 1e-6  # of a deterministic value: its logarithm must be finite
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ class Categorical:
 
 
 def indicators(labels: Tensor, size: int, like: Tensor) -> Tensor:
-    """(..., size): of whole numbers (...), in the precision of another tensor."""
+    """(..., size): the indicators of whole numbers (...), in the precision of another tensor."""
     return (labels.unsqueeze(-1) == torch.arange(size, device=labels.device)).to(like.dtype)
 
 
 def from_code(code: Tensor, size: int) -> Tensor:
-    """(..., size): the indicator of a number (..., 1) of a code; between two values, a part of each."""
+    """(..., size): the indicator of a number (..., 1) of a code; interpolated between two values."""
     centre, spread = _scale(size)
     places = torch.arange(size, device=code.device, dtype=code.dtype)
     number = (code * spread + centre).clamp(0, size - 1)
@@ -56,7 +56,7 @@ def from_code(code: Tensor, size: int) -> Tensor:
 
 
 def _numbers(like: Tensor) -> Tensor:
-    """(K,): the values as numbers of mean 0 and variance 1, if all are alike often."""
+    """(K,): the values as numbers of mean 0 and variance 1, if all are equally likely."""
     centre, spread = _scale(like.shape[-1])
     return (torch.arange(like.shape[-1], device=like.device, dtype=like.dtype) - centre) / spread
 

@@ -1,8 +1,8 @@
-"""How far the codes of a batch are from the prior N(0, I): by kernels, or as a discriminator sees it.
+"""Divergences of the codes of a batch from the prior N(0, I): by kernels, or by a discriminator.
 
 Codes are (..., B, D) with any leading axes; all functions reduce the last two. The kernel is
-k(x, y) = exp(-|x - y|^2 / h). Distances are sums of squared differences and not products of matrices, which
-cancel for codes that are close and whose precision a GPU may lower. Nothing here waits for the device.
+k(x, y) = exp(-|x - y|^2 / h). Distances are sums of squared differences and not matrix products, which
+cancel for codes that are close and whose precision a GPU may lower. No function synchronises with the device.
 
 [1] Gretton, Borgwardt, Rasch, Schölkopf, Smola: A kernel two-sample test, JMLR 13, 2012.
 [2] Liu, Wang: Stein variational gradient descent, NeurIPS 2016.
@@ -25,11 +25,11 @@ Bandwidth: TypeAlias = Literal["squared_dimension", "prior", "median"]
 def kernel_bandwidth(points: Tensor, rule: Bandwidth) -> Tensor:
     """The h of the kernel for points (..., n, D): (...), or a single number for all.
 
-    squared_dimension: h = D^2. The authors of InfoVAE take the mean of the squared differences over the
+    squared_dimension: h = D^2. The authors of InfoVAE use the mean of the squared differences over the
     dimensions and divide it by D once more. Wide: two draws from the prior have k = 0.82 for D = 10.
     prior: h = 2 D, the mean squared distance of two draws from the prior; the scale of [4].
     median: the median squared distance of the points themselves, a common heuristic [1]; [2] divides it by
-    log n. It is a number to the gradient, and at least 1e-6, for codes that have all become the same.
+    log n. It is a constant in the gradient, and at least 1e-6, in case all codes are equal.
     """
     latents = points.shape[-1]
     if rule == "squared_dimension":
@@ -37,8 +37,8 @@ def kernel_bandwidth(points: Tensor, rule: Bandwidth) -> Tensor:
     if rule == "prior":
         return points.new_full((), 2.0 * latents)
     first, second = torch.triu_indices(points.shape[-2], points.shape[-2], 1, device=points.device)
-    still = points.detach()
-    distances = (still[..., first, :] - still[..., second, :]).square().sum(-1)
+    detached = points.detach()
+    distances = (detached[..., first, :] - detached[..., second, :]).square().sum(-1)
     return distances.sort(-1).values[..., distances.shape[-1] // 2].clamp(min=1e-6)
 
 
@@ -58,16 +58,16 @@ def stein_direction(codes: Tensor, bandwidth: Tensor) -> Tensor:
     """(..., B, D): where to move each code so that KL(q(z) || N(0, I)) falls fastest; [2].
 
     phi(z_i) = 1/B sum_j k(z_i, z_j) (-z_j) + 2/h (z_i - z_j) k(z_i, z_j): towards where the prior is dense,
-    and away from each other. Nothing is learned through it.
+    and away from each other. No gradient flows through it.
     """
-    still = codes.detach()
-    differences = still.unsqueeze(-2) - still.unsqueeze(-3)
-    towards = 2 * differences / bandwidth[..., None, None, None] - still.unsqueeze(-3)
-    return (_kernel(still, still, bandwidth).unsqueeze(-1) * towards).mean(-2)
+    points = codes.detach()
+    differences = points.unsqueeze(-2) - points.unsqueeze(-3)
+    towards = 2 * differences / bandwidth[..., None, None, None] - points.unsqueeze(-3)
+    return (_kernel(points, points, bandwidth).unsqueeze(-1) * towards).mean(-2)
 
 
 def stein_surrogate(codes: Tensor, bandwidth: Tensor) -> Tensor:
-    """(...): -1/B sum_i z_i . phi(z_i) with phi held fixed: codes move along phi. Its value means nothing."""
+    """(...): -1/B sum_i z_i . phi(z_i) with phi held fixed: codes move along phi. The value is arbitrary."""
     return -(codes * stein_direction(codes, bandwidth)).sum(-1).mean(-1)
 
 
@@ -75,25 +75,25 @@ def stein_discrepancy(codes: Tensor, bandwidth: Tensor) -> Tensor:
     """(...): how fast KL(q(z) || N(0, I)) falls along the Stein direction; 0 where codes follow the prior.
 
     The squared kernelized Stein discrepancy: the mean over i != j of
-    k(z_i, z_j) (z_i . z_j + 2 D/h - (2/h + 4/h^2) |z_i - z_j|^2), the U-statistic of [3]. It is without
-    bias, hence sometimes negative.
+    k(z_i, z_j) (z_i . z_j + 2 D/h - (2/h + 4/h^2) |z_i - z_j|^2), the U-statistic of [3]. It is
+    unbiased, hence sometimes negative.
     """
     batch, latents = codes.shape[-2:]
     width = bandwidth[..., None, None]
     products = (codes.unsqueeze(-2) * codes.unsqueeze(-3)).sum(-1)
     distances = _squared_distances(codes, codes)
-    each = torch.exp(-distances / width) * (
+    terms = torch.exp(-distances / width) * (
         products + 2 * latents / width - (2 / width + 4 / width.square()) * distances
     )
-    own = each.diagonal(dim1=-2, dim2=-1).sum(-1)
-    return (each.sum((-2, -1)) - own) / (batch * (batch - 1))
+    diagonal = terms.diagonal(dim1=-2, dim2=-1).sum(-1)
+    return (terms.sum((-2, -1)) - diagonal) / (batch * (batch - 1))
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a discriminator says of codes and of draws from the prior: log D / (1 - D), (..., B) each.
+    """The output of a discriminator for codes and for draws from the prior: log D / (1 - D), (..., B) each.
 
-    D is the probability that a point is a code. The best D there is has D / (1 - D) = q(z) / p(z).
+    D is the probability that a point is a code. The optimal D has D / (1 - D) = q(z) / p(z).
     """
 
     codes: Tensor
@@ -106,7 +106,7 @@ class Verdict:
 
     @property
     def kl(self) -> Tensor:
-        """(...): KL(q(z) || p(z)) as the discriminator sees it, the mean log ratio of codes."""
+        """(...): KL(q(z) || p(z)) as the discriminator estimates it, the mean log ratio of codes."""
         return self.codes.mean(-1)
 
     @property
@@ -127,16 +127,16 @@ def accuracy(positive: Tensor, negative: Tensor) -> Tensor:
 
 
 def judge(discriminator: nn.Module, codes: Tensor, prior: Tensor) -> Verdict:
-    """Ask a discriminator with two logits, of "a code" and of "from the prior", about as many of both.
+    """Apply a discriminator with two logits, "a code" and "from the prior", to codes and draws.
 
-    It sees them at once: on a GPU its weights take the time, not how many points there are.
+    Both are one batch: on a GPU reading the weights takes the time, not the number of points.
     """
     logits = discriminator(torch.cat([codes, prior], dim=-2))
     return Verdict(*(logits[..., 0] - logits[..., 1]).chunk(2, dim=-1))
 
 
 def _squared_distances(one: Tensor, other: Tensor) -> Tensor:
-    """(..., n, m): of points (..., n, D) and (..., m, D)."""
+    """(..., n, m): squared distances of points (..., n, D) and (..., m, D)."""
     return (one.unsqueeze(-2) - other.unsqueeze(-3)).square().sum(-1)
 
 

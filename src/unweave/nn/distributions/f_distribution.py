@@ -1,7 +1,7 @@
-"""The F distribution for two groups: how likely it is that means differ by less than they do.
+"""The F distribution for two groups: the probability of a smaller difference of means.
 
-torch has no incomplete beta function. For two groups the one that is needed is an integral of a power of a
-cosine, smooth whatever its arguments, for which a fixed rule of few points is exact to rounding.
+torch has no incomplete beta function. For two groups it is the integral of a power of a cosine, which is
+smooth for all arguments, so that a fixed quadrature rule of few points is exact to rounding.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def log_f_cdf(between: Tensor, within: Tensor, freedom: Tensor) -> Tensor:
 
 
 def _fejer(like: Tensor) -> tuple[Tensor, Tensor]:
-    """Nodes in (-1, 1) and weights of Fejér's first rule, made on the device: nothing is sent there."""
+    """Nodes in (-1, 1) and weights of Fejér's first rule, computed on the device: nothing is sent there."""
     angles = (torch.arange(POINTS, device=like.device, dtype=like.dtype) + 0.5) * (math.pi / POINTS)
     terms = torch.arange(1, POINTS // 2 + 1, device=like.device, dtype=like.dtype)
     sums = (torch.cos(2 * terms * angles.unsqueeze(-1)) / (4 * terms.square() - 1)).sum(-1)

@@ -1,7 +1,7 @@
 """Diagonal Gaussian posteriors: samples, divergences, and the aggregate posterior estimated from a batch.
 
 The aggregate posterior q(z) = 1/N sum_n q(z|x_n) mixes the posteriors of all N images, of which a batch
-holds only M. Two estimates of its density, and of the densities of its dimensions, are here: minibatch
+holds only M. This module has two estimates of its density and of the densities of its dimensions: minibatch
 weighted and minibatch stratified sampling [1]. All functions take any leading axes and reduce the last ones.
 
 [1] Chen, Li, Grosse, Duvenaud: Isolating sources of disentanglement in VAEs, NeurIPS 2018.
@@ -22,7 +22,7 @@ Estimator: TypeAlias = Literal["weighted", "stratified"]
 
 LOG_2_PI = math.log(2 * math.pi)
 
-# Of a code that is not drawn: a spread of a hundredth, so that densities exist.
+# The log variance of a deterministic code: a standard deviation of 0.01, so that densities exist.
 CERTAIN_LOG_VAR = 2 * math.log(0.01)
 
 
@@ -62,7 +62,7 @@ class Gaussian:
 
 
 def certain(codes: Tensor) -> Gaussian:
-    """Codes (..., B, D) that are not drawn, as posteriors so narrow that draws are the codes."""
+    """Deterministic codes (..., B, D) as posteriors with a negligible variance."""
     return Gaussian(codes, torch.full_like(codes, CERTAIN_LOG_VAR))
 
 
@@ -130,6 +130,6 @@ def _log_weights(z: Tensor, data_size: int, estimator: Estimator) -> Tensor:
             f"stratified sampling needs batches and data of at least 2 images; got a batch of {batch} from "
             f'{data_size}. Take larger batches, or estimator="weighted".'
         )
-    itself = torch.eye(batch, dtype=torch.bool, device=z.device)
+    diagonal = torch.eye(batch, dtype=torch.bool, device=z.device)
     others = math.log((data_size - 1) / (data_size * (batch - 1)))
-    return z.new_full((batch, batch), others).masked_fill(itself, -math.log(data_size))
+    return z.new_full((batch, batch), others).masked_fill(diagonal, -math.log(data_size))

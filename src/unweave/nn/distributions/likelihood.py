@@ -1,4 +1,4 @@
-"""Likelihoods p(x|z): how well the output of a decoder explains images, and its mean image.
+"""Likelihoods p(x|z): the density of images under the output of a decoder, and its mean image.
 
 A likelihood is one entry of LIKELIHOODS. With s = sigmoid(output) and x in [0, 1], each pixel and channel has
 the negative log-density
@@ -36,7 +36,7 @@ SERIES_RANGE = 0.5  # continuous_bernoulli: logits closer to 0 are computed by a
 
 @dataclass(frozen=True)
 class Likelihood:
-    """The distribution of images given what a decoder makes of a code.
+    """The distribution of images given the output of a decoder.
 
     `negative_log(output, images)` is -log p of each pixel and channel. `output` is (..., B, k C, H, W) for
     images (..., B, C, H, W) in [0, 1], where k is `outputs`. `mean(output)` is the mean image, in [0, 1].
@@ -51,8 +51,8 @@ class Likelihood:
 
     def loss(self, output: Tensor, images: Tensor) -> Tensor:
         """(...): -log p(x|z), summed over pixels and channels, mean over the batch."""
-        each = self.negative_log(output.float(), images.float())
-        return each.sum(dim=(-3, -2, -1)).mean(dim=-1)
+        negative_log = self.negative_log(output.float(), images.float())
+        return negative_log.sum(dim=(-3, -2, -1)).mean(dim=-1)
 
 
 def likelihood_named(name: str) -> Likelihood:

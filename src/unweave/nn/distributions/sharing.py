@@ -1,6 +1,6 @@
 """Posteriors that several images share: products and averages of Gaussians, and which dimensions are shared.
 
-Images that belong together have an axis of their own here: posteriors are (..., m, D) for m of them.
+The m images of a group have a separate axis: posteriors are (..., m, D).
 
 [1] Bouchacourt, Tomioka, Nowozin: Multi-level variational autoencoder, AAAI 2018.
 [2] Hosoya: Group-based learning of disentangled representations, IJCAI 2019.
@@ -20,7 +20,7 @@ from torch import Tensor
 from unweave.errors import UnweaveError
 from unweave.nn.distributions.gaussian import Gaussian
 
-# What m images say together of a dimension: (..., m, D) -> (..., 1, D).
+# The shared posterior of m images: (..., m, D) -> (..., 1, D).
 Rule: TypeAlias = Callable[[Gaussian], Gaussian]
 
 
@@ -38,14 +38,14 @@ def average(posterior: Gaussian) -> Gaussian:
 
 
 def share(posterior: Gaussian, shared: Tensor, rule: Rule) -> Gaussian:
-    """(..., m, D): one posterior for all m in the dimensions that are marked, each its own in the others.
+    """(..., m, D): one posterior for all m images in the marked dimensions; the others are unchanged.
 
     `shared` is a boolean mask that can be broadcast to (..., m, D).
     """
-    together = rule(posterior)
+    merged = rule(posterior)
     return Gaussian(
-        torch.where(shared, together.mean, posterior.mean),
-        torch.where(shared, together.log_var, posterior.log_var),
+        torch.where(shared, merged.mean, posterior.mean),
+        torch.where(shared, merged.log_var, posterior.log_var),
     )
 
 
@@ -64,16 +64,16 @@ def group_kl(posterior: Gaussian, content: int, size: int) -> tuple[Tensor, Tens
 
     Means over the images. The content of a group is one code: it counts once, 1/size for each image.
     """
-    each = posterior.kl_per_dimension().mean(-2)
-    return each[..., :content].sum(-1) / size, each[..., content:].sum(-1)
+    kl = posterior.kl_per_dimension().mean(-2)
+    return kl[..., :content].sum(-1) / size, kl[..., content:].sum(-1)
 
 
 def in_groups(posterior: Gaussian, size: int) -> Gaussian:
-    """(..., n size, D), neighbours belonging together -> (..., n, size, D)."""
+    """(..., n size, D), where images of a group are neighbours -> (..., n, size, D)."""
     return Gaussian(*(part.unflatten(-2, (-1, size)) for part in (posterior.mean, posterior.log_var)))
 
 
-def in_a_row(posterior: Gaussian) -> Gaussian:
+def ungrouped(posterior: Gaussian) -> Gaussian:
     """(..., n, size, D) -> (..., n size, D)."""
     return Gaussian(posterior.mean.flatten(-3, -2), posterior.log_var.flatten(-3, -2))
 
@@ -86,14 +86,14 @@ def distance(pair: Gaussian) -> Tensor:
     return 0.5 * (torch.expm1(narrower) - narrower + apart)
 
 
-def below_the_middle(distances: Tensor) -> Tensor:
-    """Marks the dimensions whose distance is below (max + min) / 2 over all of them; [3], section 4."""
-    middle = 0.5 * (distances.amax(-1, keepdim=True) + distances.amin(-1, keepdim=True))
-    return distances < middle
+def below_midpoint(distances: Tensor) -> Tensor:
+    """Mark the dimensions whose distance is below (max + min) / 2 over all of them; [3], section 4."""
+    midpoint = 0.5 * (distances.amax(-1, keepdim=True) + distances.amin(-1, keepdim=True))
+    return distances < midpoint
 
 
 def smallest(distances: Tensor, count: Tensor) -> Tensor:
-    """Marks the `count` dimensions with the smallest distances; count (...) can be broadcast."""
+    """Mark the `count` dimensions with the smallest distances; count (...) can be broadcast."""
     ranks = distances.argsort(dim=-1, stable=True).argsort(dim=-1)
     return ranks < count
 

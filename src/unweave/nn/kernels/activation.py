@@ -1,7 +1,7 @@
-"""Triton kernels for CUDA of what follows a single product: bias and activation in one pass, and back.
+"""Triton kernels for CUDA of bias and activation after a product, in one pass, and of their gradients.
 
-Tensors are (P, rows, F), see row_kernels.py. An activation is given by its slope below 0: 0 is ReLU, 1 is
-none. Its gradient needs its result alone, which has the sign of its argument.
+Tensors are (P, rows, F), see row.py. An activation is defined by its slope below 0: 0 is ReLU, 1 is none.
+Its gradient needs only its result, which has the sign of its argument.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _gradient_kernel(
     FEATURES: tl.constexpr, SLOPE: tl.constexpr, WITH_SUMS: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    # To the product; and its sums over the rows of this program's part, to the bias.
+    # The gradient of the product; its sums over the rows of this program are the gradient of the bias.
     run = tl.program_id(1).to(tl.int64)
     first = tl.program_id(0) * rows_each
     n, known = columns(FEATURES, BN)
@@ -53,14 +53,16 @@ def _gradient_kernel(
 
 
 def activate(x: Tensor, bias: Tensor, slope: float) -> None:
-    """x (P, rows, F) becomes activation(x + bias), for a bias (P, F)."""
+    """Replace x (P, rows, F) by activation(x + bias), for a bias (P, F), in place."""
     _, rows, features = x.shape
     _activate_kernel[tiles(x)](x, bias, rows, features, slope, ROWS, COLUMNS)
 
 
 def gradients(y: Tensor, gradient: Tensor, slope: float, to_bias: bool) -> tuple[Tensor, Tensor | None]:
-    """To x, and, if it is wanted, to the bias, of the gradient of y = activation(x + bias), (P, rows, F)."""
+    """Gradients of x and, if `to_bias`, of the bias, from that of y = activation(x + bias), (P, rows, F)."""
     (_, rows, features), out = y.shape, torch.empty_like(gradient)
-    made, each, programs = parts(y, sums=1)
-    _gradient_kernel[programs](y, gradient, out, made, rows, each, features, slope, to_bias, ROWS, COLUMNS)
-    return out, summed(made)[:, 0] if to_bias else None
+    partial, rows_each, programs = parts(y, sums=1)
+    _gradient_kernel[programs](
+        y, gradient, out, partial, rows, rows_each, features, slope, to_bias, ROWS, COLUMNS
+    )
+    return out, summed(partial)[:, 0] if to_bias else None

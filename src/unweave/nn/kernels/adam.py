@@ -1,4 +1,4 @@
-"""Adam's update as one Triton kernel a parameter, for CUDA: each number is read and written once."""
+"""Adam's update as one Triton kernel per parameter, for CUDA: each number is read and written once."""
 
 from __future__ import annotations
 

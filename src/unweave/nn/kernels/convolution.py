@@ -9,9 +9,9 @@ small one). Three matrix products serve forward and backward passes of convoluti
 
 A convolution is correlate, its gradients are spread and weight_gradient; a transposed convolution is spread,
 its gradients are correlate and weight_gradient. The patches that a matrix product needs are never written
-to memory: each program gathers its own. What is done to each number of a result is done before it leaves the
-chip: bias and ReLU forward; backward the mask of the ReLU before, and the sums that are its bias's gradient.
-Layers with one to four channels at the image's end are in edge_kernels.py.
+to memory: each program gathers its own. Element-wise operations are fused: bias and ReLU in the forward pass;
+in the backward pass the mask of the ReLU before, and the sums that are the gradient of its bias.
+Layers with one to four channels next to the image are in edge.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch import Tensor
 
 @triton.jit
 def _within(start, LENGTH: tl.constexpr, BLOCK: tl.constexpr):
-    # Told that it is a multiple of the block's length, the compiler loads 16 bytes at a time, not 2.
+    # The hint that it is a multiple of the block length lets the compiler load 16 bytes at a time, not 2.
     return tl.multiple_of(start % LENGTH, BLOCK)
 
 
@@ -33,7 +33,7 @@ def _finished(
     total, bias, mask, n, at, here,
     FORWARD: tl.constexpr, MASKED: tl.constexpr, CHANNELS: tl.constexpr,
 ):  # fmt: skip
-    # What is left to do on a tile of products. Columns n are channels, again and again.
+    # The fused operations on a tile of products. Columns n are channels, repeated.
     if FORWARD:
         total = tl.maximum(total + tl.load(bias + n % CHANNELS)[None, :], 0.0)
     if MASKED:
@@ -98,7 +98,7 @@ def _spread_kernel(
     small += run * positions * SMALL
     w += run * KERNEL * KERNEL * BIG * SMALL
     ROWS: tl.constexpr = KERNEL // 2
-    COLUMNS: tl.constexpr = KERNEL - 1  # neighbours that the two pixels see: three for a kernel of 4, or one
+    COLUMNS: tl.constexpr = KERNEL - 1  # inputs of the two pixels: three for a kernel of 4, or one
     total = tl.zeros((BM, BN), tl.float32)
     for k0 in range(0, ROWS * COLUMNS * SMALL, BK):
         neighbour, k = k0 // SMALL, _within(k0, SMALL, BK) + tl.arange(0, BK)
@@ -131,7 +131,7 @@ def _weight_gradient_kernel(
     PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     # HEIGHT, WIDTH are those of the big images. Program (tile, split, run) sums over the positions
-    # split * positions_each ...; the splits are added up afterwards, in a fixed order.
+    # split * positions_each ...; the splits are summed afterwards, in a fixed order.
     run = tl.program_id(2).to(tl.int64)
     SMALL_H: tl.constexpr = HEIGHT // 2
     SMALL_W: tl.constexpr = WIDTH // 2
@@ -242,11 +242,11 @@ def weight_gradient(
     positions = images * (height // 2) * (width // 2)
     rows, columns = min(128, kernel * channels), min(64, outputs)
     pieces = kernel * kernel * channels // rows * triton.cdiv(outputs, columns)
-    each, splits = in_parts(positions, PROGRAMS, runs * pieces, least=512, step=DEPTH)
+    positions_each, splits = in_parts(positions, PROGRAMS, runs * pieces, least=512, step=DEPTH)
     out = torch.empty(runs, splits, kernel, kernel, channels, outputs, device=big.device)
     _weight_gradient_kernel[(pieces, splits, runs)](
-        big, small, out, images, each, height, width, channels, outputs, kernel, padding, precision,
-        rows, columns, DEPTH, num_warps=4, num_stages=4,
+        big, small, out, images, positions_each, height, width, channels, outputs, kernel, padding,
+        precision, rows, columns, DEPTH, num_warps=4, num_stages=4,
     )  # fmt: skip
     return summed(out)
 
@@ -254,21 +254,21 @@ def weight_gradient(
 def in_parts(positions: int, programs: int, sums: int, least: int, step: int) -> tuple[int, int]:
     """Positions in each part of a sum over them, a multiple of `step`, and the number of parts.
 
-    With that many sums at a time, enough programs for the whole chip, each long enough to be worth its start.
+    For `sums` sums at a time: enough programs for the whole GPU, each long enough to be worth its launch.
     """
     splits = max(1, min(positions // least, triton.cdiv(programs, sums)))
-    each = triton.cdiv(triton.cdiv(positions, splits), step) * step
-    return each, triton.cdiv(positions, each)
+    positions_each = triton.cdiv(triton.cdiv(positions, splits), step) * step
+    return positions_each, triton.cdiv(positions, positions_each)
 
 
 def summed(parts: Tensor) -> Tensor:
-    """(P, parts, ...) -> (P, ...): the sum of what programs have each made a part of, in a fixed order."""
+    """(P, parts, ...) -> (P, ...): the sum of the partial results of programs, in a fixed order."""
     runs, count = parts.shape[:2]
     if count == 1:
         return parts[:, 0]
     out = torch.empty(runs, *parts.shape[2:], device=parts.device)
     numbers = out[0].numel()
-    # Few runs have few sums of many parts: narrow tiles, so that the whole chip has some, and long ones.
+    # Few runs have few sums of many parts: tiles are narrow and long, so that they fill the whole GPU.
     share = triton.cdiv(runs * numbers, PROGRAMS // 4)
     columns = min(1024, *(int(triton.next_power_of_2(n)) for n in (numbers, max(32, share))))
     tile = 2048 if columns == 1024 else 8192
@@ -278,5 +278,5 @@ def summed(parts: Tensor) -> Tensor:
 
 
 def _or(tensor: Tensor | None, instead: Tensor) -> Tensor:
-    """A kernel's argument that is not used must still be a tensor."""
+    """The tensor, or a substitute for an argument that a kernel does not use."""
     return instead if tensor is None else tensor

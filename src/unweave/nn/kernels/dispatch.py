@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
-EDGE_CHANNELS = 4  # up to that many, an image's channels are few: kernels of their own
+EDGE_CHANNELS = 4  # images with at most this many channels have special kernels
 KERNEL_CHANNELS = (16, 32, 64, 128)
 
 
@@ -19,13 +19,13 @@ def has_triton() -> bool:
 
 
 def is_on_kernels(x: Tensor, weight: Tensor, padding: int) -> bool:
-    """Whether the kernels can do a single convolution, of either direction and with any activation."""
+    """Whether there is a kernel for a single convolution, of either direction and with any activation."""
     fits = x.is_cuda and has_triton() and are_powers_of_two(x) and min(x.shape[-2:]) >= 2
     return fits and has_kernel(weight, padding)
 
 
 def are_powers_of_two(images: Tensor) -> bool:
-    """Whether height and width are."""
+    """Whether height and width are powers of two."""
     return all(size & (size - 1) == 0 for size in images.shape[-2:])
 
 

@@ -1,12 +1,12 @@
-"""Triton kernels of the layers at the image's end, where the big image has one to four channels, for CUDA.
+"""Triton kernels of the layers next to the image, where the big image has one to four channels, for CUDA.
 
 The first convolution and the last transposed one, kernel 4, stride 2, padding 1, weights (P, 4, 4, channels,
-features). A window is what the kernel sees of the image at one position of the small one: 4 rows of
-4 x channels numbers. Images are bytes of 0 to 255, or numbers. Where windows are read, images of three
+features). A window is the part of the image under the kernel at one position of the small image: 4 rows
+of 4 x channels numbers. Images are bytes of 0 to 255, or numbers. Where windows are read, images of three
 channels have a fourth of zeros, so that a pixel is one load.
 
-The last layer's products, features times weights, belong to 16 pixels each; they are written down and added
-up pixel by pixel, together with the likelihood and its gradient.
+The last layer's products, features times weights, belong to 16 pixels each; they are stored and then
+summed pixel by pixel, together with the likelihood and its gradient.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _last_sum_kernel(
     for c in tl.static_range(CHANNELS):
         logit = tl.zeros((BLOCK,), tl.float32) + tl.load(bias + run * CHANNELS + c)
         for a in tl.static_range(2):
-            # & and >>, not % and //: with the latter Triton 3.6 was seen to give wrong numbers, for three
+            # & and >>, not % and //: with the latter Triton 3.6 gives wrong numbers for three
             # channels and a width of 12, where LLVM computes remainders of small numbers in packed bytes.
             ky = ((row + 1) & 1) + 2 * a
             y = (row + 1 - ky) >> 1
@@ -151,9 +151,9 @@ def _edge_backward_kernel(
     FEATURES: tl.constexpr, SCALED: tl.constexpr, UP: tl.constexpr, MASKED: tl.constexpr,
     PRECISION: tl.constexpr, BM: tl.constexpr,
 ):  # fmt: skip
-    # Gradients of both layers. Of a convolution the image is what it saw and `small` the gradient of its
-    # result: only weights are to be found. If UP, of a transposed convolution, the image is its result's
-    # gradient and `small` the features that it was made from.
+    # Gradients of both layers. For a convolution, the image is its input and `small` the gradient of its
+    # result: only the gradient of the weights is computed. If UP, for a transposed convolution, the image is
+    # the gradient of its result and `small` its input.
     run = tl.program_id(1).to(tl.int64)
     positions = images * (HEIGHT // 2) * (WIDTH // 2)
     n, t = tl.arange(0, FEATURES), tl.arange(0, 16 * CHANNELS)
@@ -213,7 +213,7 @@ def first(image: Tensor, w: Tensor, bias: Tensor | None, precision: str) -> Tens
 
 
 def first_gradient(image: Tensor, gradient: Tensor, channels: int, precision: str) -> Tensor:
-    """(P, 4, 4, channels, features), float32: of the first convolution's weights; the image is padded."""
+    """(P, 4, 4, channels, features), float32: gradient of the first convolution's weights; padded image."""
     return _backward(image, gradient, None, None, False, precision)[1][:, :, :, :channels]
 
 
@@ -279,13 +279,15 @@ def _backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     runs, images, height, width, channels = image.shape
     features, positions = small.shape[4], images * (height // 2) * (width // 2)
-    each, splits = in_parts(positions, BACKWARD_PROGRAMS, runs, least=BACKWARD_ROWS, step=BACKWARD_ROWS)
+    positions_each, splits = in_parts(
+        positions, BACKWARD_PROGRAMS, runs, least=BACKWARD_ROWS, step=BACKWARD_ROWS
+    )
     to_small = small if w is None else torch.empty_like(small)
     to_w = torch.empty(runs, splits, 4, 4, channels, features, device=small.device)
     sums = torch.empty(runs, splits, features, device=small.device)
     _edge_backward_kernel[(splits, runs)](
         image, small, small if w is None else _padded_weights(w), sums if scale is None else scale, to_small,
-        to_w, sums, images, each, height, width, image.dtype == torch.uint8, channels, features,
+        to_w, sums, images, positions_each, height, width, image.dtype == torch.uint8, channels, features,
         scale is not None, w is not None, masked, precision, BACKWARD_ROWS, num_warps=4, num_stages=1,
     )  # fmt: skip
     return to_small, summed(to_w), sums if w is None else summed(sums)

@@ -35,7 +35,7 @@ def _table_row(
     given, keys, runs, sizes, strides, row, step,
     FIRST: tl.constexpr, STREAMS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    # Which image of the table is that of a row of the batch; the part of the first stream may be given.
+    # The row of the table for a row of the batch; with FIRST, the part of the first stream is an input.
     image = tl.load(given) if FIRST else row.to(tl.int64) * 0
     for i in tl.static_range(FIRST * COLUMNS, STREAMS * COLUMNS, 4):
         w0, w1, w2, w3 = _words(keys + i // COLUMNS * runs, row * 0 + i % COLUMNS // 4, row, step)
@@ -71,7 +71,7 @@ def _noise_by_channel(keys, first, row, step, PIXELS: tl.constexpr, TILE: tl.con
 
 @triton.jit
 def _behind(keys, runs, picture, wide, free_rows, free_columns, row, step, y, x, channel, here):
-    # What is behind the pixels at (y, x): a patch of the picture, shifted.
+    # The background of the pixels at (y, x): a patch of the picture, with shifted colours.
     w0, w1, _, _ = _words(keys, row * 0, row, step)
     top, left = w0.to(tl.int64) * free_rows >> 32, w1.to(tl.int64) * free_columns >> 32
     picture += (top * wide + left) * 3
@@ -121,7 +121,7 @@ def draw_pixels(
 ) -> Tensor:
     """(P, size, h, w, c) uint8 images; keys are (streams of rows, then of the paint; P).
 
-    `rows` (P, size) are in place of what the first stream would draw.
+    `rows` (P, size) replace what the first stream would draw.
     """
     runs = keys.shape[1]
     _, height, width = table.shape

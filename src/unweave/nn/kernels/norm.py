@@ -1,8 +1,7 @@
-"""Triton kernels of batch normalisation for CUDA: each pass reads what it needs once.
+"""Triton kernels of batch normalisation for CUDA: each pass reads its inputs once.
 
-Tensors are (P, rows, F), see row_kernels.py. Mean and variance are kept as the sums of x - x0 and (x - x0)^2
-over the rows, where x0 is the first one: numbers that are far from 0 and close to each other do not lose
-their digits.
+Tensors are (P, rows, F), see row.py. Mean and variance are stored as the sums of x - x0 and (x - x0)^2 over
+the rows, where x0 is the first row: numbers far from 0 and close to each other keep their precision.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ def _standardised(
     x, moments, run, rows, n, at, here, known,
     FEATURES: tl.constexpr, EPSILON: tl.constexpr,
 ):  # fmt: skip
-    # Numbers at places of a run with mean 0 and variance 1, and what they were divided by, inverted.
+    # Standardised numbers (mean 0 and variance 1) of a tile, and the inverse of their deviation.
     origin = tl.load(x + run * rows * FEATURES + n, known, 0.0).to(tl.float32)
     mean = tl.load(moments + run * 2 * FEATURES + n, known, 0.0) / rows
     square = tl.load(moments + (run * 2 + 1) * FEATURES + n, known, 0.0) / rows
@@ -109,11 +108,11 @@ def _gradient_kernel(
 
 
 def normalise(x: Tensor, scale: Tensor, shift: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
-    """(P, rows, F) with mean `shift` and deviation `scale` (P, F), and the sums (P, 2, F) to go back with."""
+    """(P, rows, F) with mean `shift` and deviation `scale` (P, F), and the sums (P, 2, F) that gradients need."""
     _, rows, features = x.shape
-    made, each, programs = parts(x, sums=2)
-    _moments_kernel[programs](x, made, rows, each, features, ROWS, COLUMNS)
-    moments, out = summed(made), torch.empty_like(x)
+    partial, rows_each, programs = parts(x, sums=2)
+    _moments_kernel[programs](x, partial, rows, rows_each, features, ROWS, COLUMNS)
+    moments, out = summed(partial), torch.empty_like(x)
     _normalise_kernel[tiles(x)](x, moments, scale, shift, out, rows, features, epsilon, ROWS, COLUMNS)
     return out, moments
 
@@ -121,10 +120,12 @@ def normalise(x: Tensor, scale: Tensor, shift: Tensor, epsilon: float) -> tuple[
 def gradients(
     x: Tensor, moments: Tensor, gradient: Tensor, scale: Tensor, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """To x, to the scale and to the shift, of the gradient of `normalise`'s result."""
+    """Gradients of x, scale and shift, from the gradient of the result of `normalise`."""
     _, rows, features = x.shape
-    made, each, programs = parts(x, sums=2)
-    _gradient_sums_kernel[programs](x, moments, gradient, made, rows, each, features, epsilon, ROWS, COLUMNS)
-    sums, out = summed(made), torch.empty_like(x)
+    partial, rows_each, programs = parts(x, sums=2)
+    _gradient_sums_kernel[programs](
+        x, moments, gradient, partial, rows, rows_each, features, epsilon, ROWS, COLUMNS
+    )
+    sums, out = summed(partial), torch.empty_like(x)
     _gradient_kernel[tiles(x)](x, moments, gradient, sums, scale, out, rows, features, epsilon, ROWS, COLUMNS)
     return out, sums[:, 1], sums[:, 0]

@@ -1,9 +1,9 @@
 """Whole stacks of convolutions on CUDA, forward and backward, by the kernels of this folder.
 
 A stack is differentiated as one function, because neighbouring layers share work: the gradient of a layer's
-input is masked by the ReLU before it, and summed up for the bias before it, while it is being made. A layer's
-gradient is therefore that of what it adds up, before its ReLU. The decoder's stack ends in the likelihood,
-whose gradient is made together with its value.
+input is masked by the ReLU before it, and summed for the bias before it, in the same kernel. So the gradient
+of a layer is that of its sum before the ReLU. The decoder's stack ends in the likelihood, whose gradient is
+computed together with its value.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def up_to_likelihood(
     precision: str,
     parameters: Sequence[Tensor],
 ) -> Tensor:
-    """(P,): what `reconstruction_loss` says of the logits and the images, bytes or numbers."""
+    """(P,): the `reconstruction_loss` of the logits and the images, bytes or numbers."""
     arguments = last_channels(x), last_channels(images), likelihood, tuple(paddings), precision
     loss: Tensor = _UpToLikelihood.apply(*arguments, *parameters)
     return loss
@@ -54,42 +54,42 @@ class _Down(torch.autograd.Function):
     ) -> Tensor:
         weights, biases = _ready(parameters, precision)
         how = products(precision)
-        seen = [edge.padded(x) if is_edge(weights[0]) else x.to(weights[0].dtype)]
+        inputs = [edge.padded(x) if is_edge(weights[0]) else x.to(weights[0].dtype)]
         for w, bias, padding in zip(weights, biases, paddings, strict=True):
             if is_edge(w):
-                y = edge.first(seen[-1], w, bias, how)
+                y = edge.first(inputs[-1], w, bias, how)
             else:
-                y, _ = inner.correlate(seen[-1], w, padding, how, bias=bias)
-            seen.append(y)
-        ctx.save_for_backward(*seen, *weights)
+                y, _ = inner.correlate(inputs[-1], w, padding, how, bias=bias)
+            inputs.append(y)
+        ctx.save_for_backward(*inputs, *weights)
         ctx.paddings, ctx.how, ctx.dtype = paddings, how, x.dtype
-        return seen[-1]
+        return inputs[-1]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         count, how = len(ctx.paddings), ctx.how
-        seen, weights = ctx.saved_tensors[: count + 1], ctx.saved_tensors[count + 1 :]
-        g = torch.where(seen[-1] > 0, gradients[0], 0).contiguous()
+        inputs, weights = ctx.saved_tensors[: count + 1], ctx.saved_tensors[count + 1 :]
+        g = torch.where(inputs[-1] > 0, gradients[0], 0).contiguous()
         sums: Tensor | None = g.sum(dim=(1, 2, 3), dtype=torch.float32)
-        to_x, found = None, list[Tensor | None]()
+        to_x, parameter_gradients = None, list[Tensor | None]()
         for number in reversed(range(count)):
-            x, w, padding = seen[number], weights[number], ctx.paddings[number]
+            x, w, padding = inputs[number], weights[number], ctx.paddings[number]
             if is_edge(w):
                 to_w = edge.first_gradient(x, g, w.shape[3], how)
             else:
                 to_w = inner.weight_gradient(x, g, w.shape[1], padding, how)
-            found = [as_parameter(to_w), sums, *found]
+            parameter_gradients = [as_parameter(to_w), sums, *parameter_gradients]
             if number > 0:
                 g, sums = inner.spread(g, w, padding, how, mask=x)
             elif ctx.needs_input_grad[0]:
                 to_x = (edge.last(g, w, None, how) if is_edge(w) else inner.spread(g, w, padding, how)[0]).to(
                     ctx.dtype
                 )
-        return to_x, None, None, *found
+        return to_x, None, None, *parameter_gradients
 
 
 class _Up(torch.autograd.Function):
-    """Transposed convolutions, each with a ReLU but the last, which makes logits."""
+    """Transposed convolutions, each with a ReLU except for the last, whose results are logits."""
 
     @staticmethod
     def forward(
@@ -97,18 +97,18 @@ class _Up(torch.autograd.Function):
     ) -> Tensor:
         weights, biases = _ready(parameters, precision)
         ctx.how, ctx.paddings, ctx.dtype = products(precision), paddings, x.dtype
-        seen = _up_to_last(x, weights, biases, paddings, ctx.how)
-        ctx.save_for_backward(*seen, *weights)
-        return edge.last(seen[-1], weights[-1], biases[-1], ctx.how)
+        inputs = _up_to_last(x, weights, biases, paddings, ctx.how)
+        ctx.save_for_backward(*inputs, *weights)
+        return edge.last(inputs[-1], weights[-1], biases[-1], ctx.how)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         count = len(ctx.paddings)
-        seen, weights = ctx.saved_tensors[:count], ctx.saved_tensors[count:]
-        g = edge.padded(gradients[0].to(seen[0].dtype)).contiguous()
+        inputs, weights = ctx.saved_tensors[:count], ctx.saved_tensors[count:]
+        g = edge.padded(gradients[0].to(inputs[0].dtype)).contiguous()
         to_bias = gradients[0].sum(dim=(1, 2, 3))
-        to_x, found = _up_backward(g, to_bias, None, seen, weights, ctx.paddings, ctx.how)
-        return to_x.to(ctx.dtype), None, None, *found
+        to_x, parameter_gradients = _up_backward(g, to_bias, None, inputs, weights, ctx.paddings, ctx.how)
+        return to_x.to(ctx.dtype), None, None, *parameter_gradients
 
 
 class _UpToLikelihood(torch.autograd.Function):
@@ -124,58 +124,60 @@ class _UpToLikelihood(torch.autograd.Function):
     ) -> Tensor:
         weights, biases = _ready(parameters, precision)
         ctx.how, ctx.paddings, ctx.dtype = products(precision), paddings, x.dtype
-        seen = _up_to_last(x, weights, biases, paddings, ctx.how)
+        inputs = _up_to_last(x, weights, biases, paddings, ctx.how)
         loss, slopes, to_bias = edge.last_likelihood(
-            seen[-1], weights[-1], biases[-1], images, likelihood, ctx.how
+            inputs[-1], weights[-1], biases[-1], images, likelihood, ctx.how
         )
-        ctx.save_for_backward(*seen, *weights, slopes, to_bias)
+        ctx.save_for_backward(*inputs, *weights, slopes, to_bias)
         return loss / x.shape[1]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         count = len(ctx.paddings)
-        seen, weights = ctx.saved_tensors[:count], ctx.saved_tensors[count:-2]
+        inputs, weights = ctx.saved_tensors[:count], ctx.saved_tensors[count:-2]
         slopes, to_bias = ctx.saved_tensors[-2:]
         scale = (gradients[0] / slopes.shape[1]).contiguous()
         to_bias = to_bias * scale[:, None]
-        to_x, found = _up_backward(slopes, to_bias, scale, seen, weights, ctx.paddings, ctx.how)
-        return to_x.to(ctx.dtype), None, None, None, None, *found
+        to_x, parameter_gradients = _up_backward(
+            slopes, to_bias, scale, inputs, weights, ctx.paddings, ctx.how
+        )
+        return to_x.to(ctx.dtype), None, None, None, None, *parameter_gradients
 
 
 def _up_to_last(
     x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], paddings: Sequence[int], how: str
 ) -> list[Tensor]:
-    """What each layer sees."""
-    seen = [x.to(weights[0].dtype)]
+    """The input of each layer."""
+    inputs = [x.to(weights[0].dtype)]
     for w, bias, padding in zip(weights[:-1], biases[:-1], paddings[:-1], strict=True):
-        seen.append(inner.spread(seen[-1], w, padding, how, bias=bias)[0])
-    return seen
+        inputs.append(inner.spread(inputs[-1], w, padding, how, bias=bias)[0])
+    return inputs
 
 
 def _up_backward(
     g: Tensor,
     to_bias: Tensor,
     scale: Tensor | None,
-    seen: Sequence[Tensor],
+    inputs: Sequence[Tensor],
     weights: Sequence[Tensor],
     paddings: Sequence[int],
     how: str,
 ) -> tuple[Tensor, list[Tensor | None]]:
-    """Gradients of the input and of all parameters; g is the logits', but for the factor scale (P,)."""
+    """Gradients of the input and of all parameters; g is that of the logits before the factor scale (P,)."""
     sums: Tensor | None
-    g, to_w, sums = edge.last_gradient(g, seen[-1], weights[-1], scale, len(seen) > 1, how)
-    found: list[Tensor | None] = [as_parameter(to_w), to_bias]
-    for number in reversed(range(len(seen) - 1)):
-        x, w, padding = seen[number], weights[number], paddings[number]
+    g, to_w, sums = edge.last_gradient(g, inputs[-1], weights[-1], scale, len(inputs) > 1, how)
+    parameter_gradients: list[Tensor | None] = [as_parameter(to_w), to_bias]
+    for number in reversed(range(len(inputs) - 1)):
+        x, w, padding = inputs[number], weights[number], paddings[number]
         to_w = inner.weight_gradient(g, x, w.shape[1], padding, how)
-        found = [as_parameter(to_w), sums, *found]
-        # What the stack was given is not ours to mask.
+        parameter_gradients = [as_parameter(to_w), sums, *parameter_gradients]
+        # The input of the stack has no ReLU to mask.
         g, sums = inner.correlate(g, w, padding, how, mask=x if number > 0 else None)
-    return g, found
+    return g, parameter_gradients
 
 
 def is_edge(w: Tensor) -> bool:
-    """Whether the layer, of weights (P, k, k, big, small), is one at the image's end."""
+    """Whether the layer, of weights (P, k, k, big, small), is the one next to the image."""
     return w.shape[3] <= EDGE_CHANNELS
 
 
@@ -188,22 +190,22 @@ def products(precision: str) -> str:
 
 
 def _ready(parameters: Sequence[Tensor], precision: str) -> tuple[list[Tensor], list[Tensor]]:
-    """Weights as the kernels take them, and biases."""
+    """Weights as the kernels expect them, and biases."""
     weights = [ready_weight(weight, precision) for weight in parameters[0::2]]
     return weights, [bias.contiguous() for bias in parameters[1::2]]
 
 
 def ready_weight(weight: Tensor, precision: str) -> Tensor:
-    """A layer's weights as the kernels take them: (P, k, k, big, small)."""
+    """A layer's weights as the kernels expect them: (P, k, k, big, small)."""
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     return weight.permute(0, 3, 4, 2, 1).to(dtype).contiguous()
 
 
 def as_parameter(to_w: Tensor) -> Tensor:
-    """A gradient of `ready_weight`'s layout in that of the parameter."""
+    """A gradient in the layout of `ready_weight`, in the layout of the parameter."""
     return to_w.contiguous().permute(0, 4, 3, 1, 2)
 
 
 def last_channels(images: Tensor) -> Tensor:
-    """(P, B, C, H, W) as the kernels take them: (P, B, H, W, C)."""
+    """(P, B, C, H, W) as the kernels expect them: (P, B, H, W, C)."""
     return images.permute(0, 1, 3, 4, 2).contiguous()

@@ -1,4 +1,4 @@
-"""Layers of many models at once: every parameter has an axis of runs in front, every input too.
+"""Layers of many models at once: every parameter and every input has a leading axis of runs.
 
 Images are logically (P, B, C, H, W) and lie channels-last in memory where a layer made them, features are
 (P, B, features). A run's initial weights come from its own stream and from the name of the layer, so they

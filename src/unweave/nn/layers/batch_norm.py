@@ -24,19 +24,19 @@ class BatchNorm(nn.Module):
         self.shift = nn.Parameter(torch.zeros(runs, features))
 
     def forward(self, x: Tensor, over: Tensor | None = None) -> Tensor:
-        """x by mean and variance over its own batch, or over another one."""
+        """Normalise x by mean and variance over its own batch, or over another one."""
         if over is None:
-            given = x, self.scale, self.shift
-            whole: Tensor = _ByKernels.apply(*given) if is_on_kernels(x) else _ByHand.apply(*given)
-            return whole
+            arguments = x, self.scale, self.shift
+            y: Tensor = _ByKernels.apply(*arguments) if is_on_kernels(x) else _ByTorch.apply(*arguments)
+            return y
         x = x.to(self.scale.dtype)
         mean, inverse = _mean_and_inverse_deviation(over.to(self.scale.dtype))
-        slope = inverse * _beside(self.scale, x)
-        return torch.addcmul(_beside(self.shift, x) - mean * slope, x, slope)
+        slope = inverse * _broadcastable(self.scale, x)
+        return torch.addcmul(_broadcastable(self.shift, x) - mean * slope, x, slope)
 
 
 def is_on_kernels(x: Tensor) -> bool:
-    """Whether Triton's kernels can do it."""
+    """Whether the Triton kernels can be used."""
     return x.is_cuda and has_triton() and x.dtype != torch.float64
 
 
@@ -53,24 +53,24 @@ class _ByKernels(torch.autograd.Function):
         return _like(y, x)
 
     @staticmethod
-    def backward(ctx: Any, *given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def backward(ctx: Any, *to_y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         from unweave.nn.kernels.norm import gradients
 
         flat, moments, scale = ctx.saved_tensors
-        to_x, to_scale, to_shift = gradients(flat, moments, _rows(given[0]), scale, EPSILON)
-        return _like(to_x, given[0]), to_scale, to_shift
+        to_x, to_scale, to_shift = gradients(flat, moments, _rows(to_y[0]), scale, EPSILON)
+        return _like(to_x, to_y[0]), to_scale, to_shift
 
 
-class _ByHand(torch.autograd.Function):
-    """Over a whole batch, on any device; following each operation takes twice as many."""
+class _ByTorch(torch.autograd.Function):
+    """Over a whole batch, on any device; autograd would need twice as many operations."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
         numbers = x.to(scale.dtype)
         mean, inverse = _mean_and_inverse_deviation(numbers)
-        slope = inverse * _beside(scale, x)
+        slope = inverse * _broadcastable(scale, x)
         ctx.save_for_backward(x, mean, inverse, slope)
-        return torch.addcmul(_beside(shift, x) - mean * slope, numbers, slope)
+        return torch.addcmul(_broadcastable(shift, x) - mean * slope, numbers, slope)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -87,14 +87,14 @@ class _ByHand(torch.autograd.Function):
 
 
 def _rows(x: Tensor) -> Tensor:
-    """(P, B, F) as it is, (P, B, F, H, W) as (P, B H W, F), with features beside each other in memory."""
+    """(P, B, F) as it is, (P, B, F, H, W) as (P, B H W, F), with features contiguous in memory."""
     from unweave.nn.kernels.stacks import last_channels
 
     return x.contiguous() if x.dim() == 3 else last_channels(x).flatten(1, 3)
 
 
 def _like(rows: Tensor, x: Tensor) -> Tensor:
-    """What `_rows` made of a tensor like x, in its shape again."""
+    """The inverse of `_rows`: rows in the shape of x."""
     if x.dim() == 3:
         return rows
     images, _, height, width = x.shape[1:]
@@ -111,6 +111,6 @@ def _all_but_runs_and_features(x: Tensor) -> tuple[int, ...]:
     return (1, *range(3, x.dim()))
 
 
-def _beside(parameter: Tensor, x: Tensor) -> Tensor:
+def _broadcastable(parameter: Tensor, x: Tensor) -> Tensor:
     """(P, F) as (P, 1, F, ...), for x (P, B, F, ...)."""
     return parameter.view(len(x), 1, -1, *[1] * (x.dim() - 3))

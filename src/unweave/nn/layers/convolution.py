@@ -1,14 +1,15 @@
 """Convolutions of many models at once, and how each is computed.
 
-On CUDA with Triton, convolutions of the usual shapes go through the kernels behind kernels/stacks.py, or,
-where something stands between them, behind kernels/single_convolutions.py; everything else, and all other
-devices, through torch's own.
+On CUDA with Triton, stacks of convolutions of the usual shapes use kernels/stacks.py, and convolutions with
+other layers between them kernels/single_convolutions.py. Everything else, and all other devices, use the
+convolutions of torch.
 
 On a CPU the runs go through the convolutions one after another. Forward and backward through the study's
 convolutions, batch 64, milliseconds a run on 2 cores (AMD EPYC, torch 2.13), a loop of separate models in
-torch's default layout first: P = 1: 73 and 53 here, P = 4: 72 and 58, P = 8: 64 and 53. One grouped
-convolution takes 80, 100 and 105, or 70, 80 and 76 channels-last; images to columns and a matrix product 280
-and more. Dense layers are one batched product: 0.98 for the loop and 0.77 here (10-256-1024, P = 8).
+torch's default layout first: P = 1: 73 and 53 for this module, P = 4: 72 and 58, P = 8: 64 and 53. One
+grouped convolution takes 80, 100 and 105, or 70, 80 and 76 channels-last; images to columns and a matrix
+product 280 and more. Dense layers are one batched product: 0.98 for the loop and 0.77 here (10-256-1024, P =
+8).
 """
 
 from __future__ import annotations
@@ -204,9 +205,9 @@ def _by_torch(
     """All runs as one grouped convolution on a GPU, one run after another on a CPU."""
     if _runs_together(x):
         runs, images, channels, height, width = x.shape
-        beside = x.transpose(0, 1).reshape(images, runs * channels, height, width)
+        grouped = x.transpose(0, 1).reshape(images, runs * channels, height, width)
         y = convolution(
-            beside, weight.flatten(0, 1), bias.flatten(), stride=stride, padding=padding, groups=runs
+            grouped, weight.flatten(0, 1), bias.flatten(), stride=stride, padding=padding, groups=runs
         )
         return activated(y, activation).view(images, runs, -1, *y.shape[2:]).transpose(0, 1)
     return _stacked(
@@ -218,7 +219,7 @@ def _by_torch(
 
 
 def have_kernels(layers: Sequence[Layer], x: Tensor) -> bool:
-    """Whether the kernels can do a stack: on CUDA with Triton, the study's shapes."""
+    """Whether there are kernels for a stack: on CUDA with Triton, for the study's shapes."""
     if not layers or not x.is_cuda or not has_triton():
         return False
     fits = are_powers_of_two(x)
@@ -228,11 +229,11 @@ def have_kernels(layers: Sequence[Layer], x: Tensor) -> bool:
     else:
         fits &= min(x.shape[-2:]) >= 2 ** len(layers)
         activations = ["relu"] * len(layers)
-    found = [(layer.weight, cast(Conv2d | ConvTranspose2d, layer).padding) for layer in layers]
+    convolutions = [(layer.weight, cast(Conv2d | ConvTranspose2d, layer).padding) for layer in layers]
     return (
         fits
         and [layer.activation for layer in layers] == activations
-        and all(has_kernel(weight, padding) for weight, padding in found)
+        and all(has_kernel(weight, padding) for weight, padding in convolutions)
     )
 
 
@@ -248,9 +249,9 @@ def _runs_together(x: Tensor) -> bool:
 
 
 def _channels_last(images: Tensor) -> Tensor:
-    """The same (B, C, H, W), with the channels of a pixel beside each other in memory."""
+    """The same (B, C, H, W), with the channels of a pixel next to each other in memory."""
     if images.shape[1] == 1:
-        # With one channel both layouts are the same memory, and torch goes by the strides.
+        # With one channel both layouts are the same in memory, and torch decides by the strides.
         return images.squeeze(1).unsqueeze(-1).permute(0, 3, 1, 2)
     return images.contiguous(memory_format=torch.channels_last)
 

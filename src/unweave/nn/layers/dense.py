@@ -33,16 +33,16 @@ class Linear(Layer):
 
 
 def heads(streams: Sequence[Stream], names: Sequence[str], inputs: int, outputs: int) -> Linear:
-    """Several dense layers of `outputs` features each that see the same inputs, as one layer.
+    """Several dense layers of `outputs` features each with the same inputs, as one layer.
 
-    Each has its own initial weights, as if it stood alone; the result of the first one comes first.
+    Each has the same initial weights as a separate layer; the result of the first one comes first.
     """
-    together = Linear(streams, names[0], inputs, outputs)
+    combined = Linear(streams, names[0], inputs, outputs)
     others = [Linear(streams, name, inputs, outputs) for name in names[1:]]
     for parameter in ("weight", "bias"):
-        values = [getattr(layer, parameter).detach() for layer in (together, *others)]
-        setattr(together, parameter, nn.Parameter(torch.cat(values, dim=-1)))
-    return together
+        values = [getattr(layer, parameter).detach() for layer in (combined, *others)]
+        setattr(combined, parameter, nn.Parameter(torch.cat(values, dim=-1)))
+    return combined
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor, activation: Activation, precision: Precision) -> Tensor:

@@ -1,4 +1,4 @@
-"""A layer of many models at once: what all kinds share."""
+"""A layer of many models at once: the common part of all kinds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Layer(nn.Module, ABC):
 
     @abstractmethod
     def compute(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        """What the layer does, with the weights of all runs or of some."""
+        """Apply the layer with the weights of all runs or of some."""
 
     def forward(self, x: Tensor) -> Tensor:
         """(P, B, ...) -> (P, B, ...), all runs."""
@@ -68,7 +68,7 @@ def at_least_float32(x: Tensor) -> Tensor:
 
 
 def activated(y: Tensor, activation: Activation) -> Tensor:
-    """activation(y), in place: y was made by a product, whose gradient does not need it."""
+    """activation(y), in place: y is the result of a product, whose gradient does not need it."""
     if activation == "relu":
         return F.relu_(y)
     if activation == "leaky_relu":

@@ -17,7 +17,7 @@ from unweave.nn.layers.precision import Precision, check_precision
 def set_precision(module: nn.Module, precision: Precision) -> None:
     """Set how all layers of a network compute: "float32", "tf32" or "bf16".
 
-    Parameters of dense layers are replaced by rounded ones in "bf16": optimisers must be given them.
+    In "bf16", parameters of dense layers are replaced by rounded ones: attach them to the optimiser.
     """
     check_precision(precision)
     for part in module.modules():
@@ -29,7 +29,7 @@ def set_precision(module: nn.Module, precision: Precision) -> None:
 
 
 def lay_out_for_kernels(module: nn.Module) -> None:
-    """Put the weights of convolutions in memory as the kernels take them; optimisers must be given them."""
+    """Lay out the weights of convolutions as the kernels expect them; attach them to the optimiser."""
     for part in module.modules():
         if isinstance(part, Conv2d | ConvTranspose2d):
             taps_first = part.weight.detach().permute(0, 3, 4, 2, 1).contiguous()
@@ -47,17 +47,17 @@ def num_runs(module: nn.Module) -> int:
 def select_runs(module: nn.Module, index: Sequence[int]) -> None:
     """Keep only the runs with these numbers, in this order.
 
-    The parameters of the module are new ones, without gradients: optimisers must be given them.
+    The parameters of the module are replaced, without gradients: attach them to the optimiser.
     """
     runs = num_runs(module)
     if not index or not all(0 <= number < runs for number in index):
         raise UnweaveError(f"The runs to keep must be numbers from 0 to {runs - 1}; got {list(index)}.")
     for part in module.modules():
         for name, parameter in list(part.named_parameters(recurse=False)):
-            kept = chosen(parameter.detach(), torch.as_tensor(list(index), device=parameter.device))
-            setattr(part, name, nn.Parameter(kept, parameter.requires_grad))
+            remaining = chosen(parameter.detach(), torch.as_tensor(list(index), device=parameter.device))
+            setattr(part, name, nn.Parameter(remaining, parameter.requires_grad))
 
 
 def chosen(tensor: Tensor, index: Tensor) -> Tensor:
-    """The runs with these numbers, in memory as they were."""
+    """The runs with these numbers, with the same memory layout."""
     return torch.empty_like(tensor[: len(index)]).copy_(tensor[index])

@@ -1,4 +1,4 @@
-"""How exactly numbers are multiplied.
+"""The precision of products.
 
 "float32"; "tf32", the same with the shorter products of NVIDIA's tensor cores, inside of `precision_context`;
 "bf16", where activations flow in bfloat16.
@@ -24,7 +24,7 @@ def precision_context(precision: Precision) -> Iterator[None]:
     """Products of float32 numbers on CUDA: shortened to TF32 for "tf32", exact for the others.
 
     Put forward *and* backward pass inside. torch keeps this as a setting of the whole process, which is
-    put back at the end.
+    restored at the end.
     """
     check_precision(precision)
     before = [(owner, name, _setting(owner, name)) for owner, name in _tf32_settings()]
@@ -38,13 +38,13 @@ def precision_context(precision: Precision) -> Iterator[None]:
 
 
 def check_precision(precision: str) -> None:
-    """Refuse a precision that there is not."""
+    """Refuse an unknown precision."""
     if precision not in PRECISIONS:
         raise UnweaveError(f'Unknown precision "{precision}". {did_you_mean(precision, PRECISIONS)}')
 
 
 def _tf32_settings() -> list[tuple[Any, str]]:
-    """The settings that decide on TF32, in the order in which they are put back."""
+    """The settings that decide on TF32, in the order in which they are restored."""
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     old: list[tuple[Any, str]] = [(matmul, "allow_tf32"), (cudnn, "allow_tf32")]
     if not hasattr(cudnn, "conv"):  # before torch 2.9
@@ -57,6 +57,6 @@ def _setting(owner: Any, name: str) -> Any:
     try:
         return getattr(owner, name)
     except RuntimeError:
-        # torch refuses to read an old setting that contradicts the new one: it is the opposite of it.
+        # torch refuses to read an old setting that contradicts the new one: its value is the opposite.
         settings = owner if owner is torch.backends.cuda.matmul else owner.conv
         return settings.fp32_precision != "tf32"

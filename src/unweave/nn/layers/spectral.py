@@ -1,11 +1,11 @@
 """Spectral normalisation [1]: weights divided by their largest singular value.
 
-[1] follows that value from update to update: one step of power iteration each, from a vector that is kept.
-Here nothing is kept. The Gram matrix of the weights is squared eight times, which is 256 steps of power
+[1] tracks that value from update to update: one step of power iteration per update, from a stored vector.
+This module stores nothing. The Gram matrix of the weights is squared eight times, which is 256 steps of power
 iteration from all directions at once, and cheap for its at most 128 rows. So a network is a function of its
-parameters alone: a run can stop and go on, and encodes as it was trained, without a state beside its weights.
-The value is that of a singular value decomposition, less 0.6 % at the very worst. The matrices of all layers
-of a network are squared together: a GPU waits for each launch longer than for the squares.
+parameters alone: a run can be resumed, and encodes as it was trained, without a state besides its weights.
+The value is below that of a singular value decomposition by at most 0.6 %. The matrices of all layers of a
+network are squared in one batch: on a GPU the launches take longer than the products.
 
 [1] Miyato, Kataoka, Koyama, Yoshida: Spectral normalization for generative adversarial networks, ICLR 2018.
 """
@@ -22,7 +22,7 @@ from torch.nn.functional import pad
 from unweave.nn.layers import Layer, as_numbers, at_least_float32
 
 SQUARINGS = 8
-SMALLEST = 1e-30  # of what is divided by: weights may all be zero
+SMALLEST = 1e-30  # the least divisor: weights may all be zero
 
 
 def spectral_norms(weights: Sequence[Tensor]) -> list[Tensor]:
@@ -30,7 +30,7 @@ def spectral_norms(weights: Sequence[Tensor]) -> list[Tensor]:
 
     They are a matrix of the first axis and all others. The value is sqrt(<M, W W^T>) with M = (W W^T)^256 /
     trace: the mean of the squared singular values, in which all but the largest have lost their weight. M is
-    a number to the gradient, which then is that of the largest.
+    treated as a constant in the gradient, which then is that of the largest.
     """
     grams = [_gram(weight) for weight in weights]
     largest = max(gram.shape[-1] for gram in grams)
@@ -52,7 +52,7 @@ def normalised_layers(*stacks: nn.ModuleList) -> dict[nn.Module, Tensor]:
 
 
 def through_with(weights: Mapping[nn.Module, Tensor], stack: nn.ModuleList, x: Tensor) -> Tensor:
-    """(P, B, ...) through the layers of a stack, each with the weights given; biases are their own."""
+    """(P, B, ...) through the layers of a stack, with these weights and the biases of the layers."""
     x = as_numbers(x)
     for layer in cast(list[Layer], list(stack)):
         x = layer.compute(x, weights[layer], layer.bias)

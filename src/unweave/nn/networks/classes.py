@@ -1,4 +1,4 @@
-"""An autoencoder whose code is a style and a class, and classes as numbers and back."""
+"""An autoencoder whose code is a style and a class, and conversions between classes and numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from unweave.streams import Stream
 class ClassAutoencoder(nn.Module):
     """An encoder to a style z (P, B, S) and to logits of K classes, and a decoder of z and probabilities y.
 
-    With `heads` W (P, K, S), the decoder sees z + y W; without, z and y side by side.
+    With `heads` W (P, K, S), the decoder gets z + y W; without, z and y concatenated.
     """
 
     def __init__(
@@ -34,8 +34,8 @@ class ClassAutoencoder(nn.Module):
         super().__init__()
         self.style, self.classes = style, classes
         self.encoder = build_encoder(streams, shape, style + classes, architecture)
-        seen = style if heads else style + classes
-        self.decoder = build_decoder(streams, shape, seen, architecture, likelihood)
+        inputs = style if heads else style + classes
+        self.decoder = build_decoder(streams, shape, inputs, architecture, likelihood)
         first = glorot_uniform(streams, "heads", (classes, style), classes + style)
         self.heads = nn.Parameter(first) if heads else None
 
@@ -67,7 +67,7 @@ class ClassAutoencoder(nn.Module):
         return style, logits
 
     def joined(self, style: Tensor, classes: Tensor) -> Tensor:
-        """What the decoder sees."""
+        """The input of the decoder."""
         if self.heads is None:
             return torch.cat([style, classes], dim=-1)
         return style + classes @ self.heads

@@ -1,4 +1,4 @@
-"""The networks of InfoGAN-CR [1]: a generator, a discriminator that also reads codes, and a judge of pairs.
+"""The networks of InfoGAN-CR [1]: a generator, a discriminator that also infers codes, and a judge of pairs.
 
 They are those of the authors' code for 64 x 64 images, for any size that can be halved four times.
 
@@ -26,12 +26,12 @@ from unweave.streams import Stream
 
 HALVINGS = 4
 SIZES = Sizes(2**HALVINGS, 2**HALVINGS)
-DOWN = (32, 32, 64, 64)  # channels of the convolutions that see images
+DOWN = (32, 32, 64, 64)  # channels of the convolutions of images
 UP = (64, 64, 32, 32)  # channels of the generator's images, from the smallest
 WIDTH = 128  # of dense layers
 CODE_UNITS = math.sqrt(3)  # standard deviations: uniform numbers in [-1, 1] have variance 1/3
-DEVIATION = 0.02  # of weights before the first step
-REFERENCES = 128  # codes whose statistics stand for those of a batch
+DEVIATION = 0.02  # of the initial weights
+REFERENCES = 128  # codes whose statistics replace those of a batch
 
 
 class Generator(nn.Module):
@@ -67,11 +67,11 @@ class Generator(nn.Module):
         return self._logits(z, None)
 
     def decode(self, codes: Tensor) -> Tensor:
-        """Logits of codes in standard deviations, at most the range of training, with noise 0."""
+        """Logits of codes in standard deviations, clipped to the range of training, with noise 0."""
         noise = codes.new_zeros(*codes.shape[:-1], self.inputs - codes.shape[-1])
-        return self.each_alone(torch.cat([(codes / CODE_UNITS).clamp(-1, 1), noise], dim=-1))
+        return self.independent_logits(torch.cat([(codes / CODE_UNITS).clamp(-1, 1), noise], dim=-1))
 
-    def each_alone(self, z: Tensor) -> Tensor:
+    def independent_logits(self, z: Tensor) -> Tensor:
         """Logits of each z, independent of the batch: features are normalised over fixed codes and noise.
 
         Differs from [2], which keeps a moving mean of the statistics of training, and so has a state besides
@@ -80,7 +80,7 @@ class Generator(nn.Module):
         return self._logits(z, self.reference.to(z.dtype).expand(len(z), -1, -1))
 
     def _logits(self, x: Tensor, over: Tensor | None) -> Tensor:
-        """Of x, normalised over itself or over another batch that goes the same way."""
+        """Logits of x, normalised over itself or over another batch that passes the same layers."""
         for layer, norm in zip(self.dense, self.dense_norms, strict=True):
             x, over = _normalised(layer, norm, x, over)
         x, over = self._as_images(x), None if over is None else self._as_images(over)
@@ -94,7 +94,7 @@ class Generator(nn.Module):
 
 
 class Features(nn.Module):
-    """Images (P, B, C, H, W) -> features (P, B, 128), by layers whose weights are given normalised."""
+    """Images (P, B, C, H, W) -> features (P, B, 128), by layers with normalised weights."""
 
     def __init__(self, streams: Sequence[Stream], network: str, shape: tuple[int, int, int]) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class Features(nn.Module):
         self.dense = nn.ModuleList([Linear(streams, f"{network}.dense", inputs, WIDTH, "leaky_relu")])
 
     def forward(self, x: Tensor, weights: Mapping[nn.Module, Tensor]) -> Tensor:
-        """Of bytes, or of numbers from 0 to 1, with these weights of the layers."""
+        """Features of bytes, or of numbers from 0 to 1, with these weights of the layers."""
         small = through_with(weights, self.convolutions, x).permute(0, 1, 3, 4, 2).flatten(2)
         return through_with(weights, self.dense, small)
 
@@ -119,7 +119,7 @@ class Features(nn.Module):
 
 
 class ReadingDiscriminator(nn.Module):
-    """Images -> D, the logits (P, B) that they are real; and Q, the codes (P, B, D) that they were made from.
+    """Images -> D, the logits (P, B) that they are real; and Q, the codes (P, B, D) they were generated from.
 
     D and Q share all but their last layers. All weights are spectrally normalised. Q is N(mean, I), or, with
     `variance`, has a variance for each image and code.
@@ -165,7 +165,7 @@ class ReadingDiscriminator(nn.Module):
 class PairJudge(nn.Module):
     """Two images (P, B, C, H, W) each -> logits (P, B, D) of which code they share.
 
-    It sees the two as one image with twice the channels. Its last layer is not normalised.
+    Its input is one image with the channels of both. Its last layer is not normalised.
     """
 
     def __init__(self, streams: Sequence[Stream], shape: tuple[int, int, int], latents: int) -> None:
@@ -190,7 +190,7 @@ def _normalised(
 
 
 def _start_small(network: nn.Module, streams: Sequence[Stream], name: str) -> None:
-    """Let all weights begin normal with the authors' deviation, whatever they began with."""
+    """Replace all initial weights by normal numbers with the authors' deviation."""
     for place, part in network.named_modules():
         if isinstance(part, Layer):
             rows, *others = part.weight.shape[1:]

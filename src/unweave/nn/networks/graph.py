@@ -5,7 +5,7 @@
     [('z', ('x',)), ('y1', ('x', 'z')), ('y2', ('x', 'z'))]
 
 x is the image. Names with z are Gaussian. y1, y2, ... are the labels, in their order; y stands for all of
-them, each on its own given its parents.
+them, which are conditionally independent given their parents.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ EXAMPLE = '"q(z|x) q(y|x,z)" with "p(y) p(z) p(x|y,z)"'
 
 @dataclass(frozen=True)
 class Node:
-    """A variable, and what its distribution is given."""
+    """A variable, and the parents of its distribution."""
 
     name: str
     parents: tuple[str, ...]
 
     @property
     def is_label(self) -> bool:
-        """Or else it is Gaussian (or the image)."""
+        """Whether it is a label; otherwise it is Gaussian or the image."""
         return self.name.startswith(LABELS)
 
 
@@ -45,20 +45,20 @@ class Graph:
         return tuple(node.name for node in self.inference if not node.is_label)
 
     def of_labels(self, count: int) -> Graph:
-        """The same with y replaced by y1, y2, ...; each label must have its variable."""
+        """The graph with y replaced by y1, y2, ...; each label must have a variable."""
         numbered = tuple(f"{LABELS}{number}" for number in range(1, count + 1))
-        found = Graph(_spread(self.inference, numbered), _spread(self.generation, numbered))
-        named = {node.name for node in found.inference if node.is_label}
+        expanded = Graph(_spread(self.inference, numbered), _spread(self.generation, numbered))
+        named = {node.name for node in expanded.inference if node.is_label}
         if named != set(numbered):
             raise UnweaveError(
                 f"the factorisation has {', '.join(sorted(named))} for {count} labels. Name each of "
                 f"{', '.join(numbered)}, or write y for all of them."
             )
-        return found
+        return expanded
 
 
 def graph_of(inference: str, generation: str) -> Graph:
-    """The graph of two texts, of which parents must come before children."""
+    """The graph of two texts, in which parents must come before children."""
     graph = Graph(_nodes("q", inference, (IMAGE,)), _nodes("p", generation, ()))
     hidden = sorted(node.name for node in graph.inference)
     if graph.generation[-1].name != IMAGE:
@@ -75,21 +75,21 @@ def graph_of(inference: str, generation: str) -> Graph:
     return graph
 
 
-def _nodes(letter: str, text: str, given: tuple[str, ...]) -> tuple[Node, ...]:
+def _nodes(letter: str, text: str, known_before: tuple[str, ...]) -> tuple[Node, ...]:
     factor = rf"{letter}\(\s*(x|y\d*|z\w*)\s*(?:\|([\w\s,]*))?\)"
     if not re.fullmatch(rf"\s*({factor}\s*)+", text):
         raise UnweaveError(
             f"a factorisation of {letter} is a product of {letter}(child|parents), of x, y, y1, y2, z, "
             f'z1, ...; got "{text}". An example: {EXAMPLE}.'
         )
-    nodes, known = list[Node](), list(given)
+    nodes, known = list[Node](), list(known_before)
     for name, parents in re.findall(factor, text):
         before = tuple(re.findall(r"\w+", parents))
         if name in known:
             raise UnweaveError(f'{name} can be a child once, and x only in p; got "{text}".')
         for parent in before:
             if parent not in known:
-                raise UnweaveError(f'{parent} must come before {name}, which is given it; got "{text}".')
+                raise UnweaveError(f'{parent} must come before {name}, which depends on it; got "{text}".')
         nodes.append(Node(name, before))
         known.append(name)
     return tuple(nodes)
@@ -100,7 +100,7 @@ def _spread(nodes: tuple[Node, ...], numbered: tuple[str, ...]) -> tuple[Node, .
         return numbered if name == LABELS else (name,)
 
     return tuple(
-        Node(name, tuple(each for parent in node.parents for each in named(parent)))
+        Node(name, tuple(expanded for parent in node.parents for expanded in named(parent)))
         for node in nodes
         for name in named(node.name)
     )

@@ -1,9 +1,9 @@
 """Networks for a graph of variables: q(y, z|x) and p(x, y, z), each variable given its parents.
 
-The image goes through the usual convolutions once. Each variable of q has a small dense network of its own,
-which sees the features of the image, if that is a parent, and the values of its other parents; so has each
-variable of p that has parents. Labels without parents are uniform, Gaussians without parents standard normal.
-The usual decoder sees the parents of the image side by side.
+The image goes through the usual convolutions once. Each variable of q has a small dense network. Its inputs
+are the features of the image, if that is a parent, and the values of its other parents. Each variable of p
+that has parents has one, too. Labels without parents are uniform, Gaussians without parents standard normal.
+The usual decoder gets the concatenated parents of the image.
 
 Values are (P, B, width) by name: labels as indicators of their K values, Gaussians as they are. The code of
 an image has one dimension for each label, first, and then those of the Gaussians.
@@ -51,11 +51,11 @@ class GraphNetwork(nn.Module):
         self.sizes = tuple(sizes)
         self.features = build_encoder(streams, shape, 1, architecture)
         inputs = self.widths | {IMAGE: self.features.width}
-        del self.features.heads  # each variable has its own
+        del self.features.heads  # each variable has its own output layer
         self.inference = self._networks(streams, "inference", self.graph.inference, inputs)
         self.generation = self._networks(streams, "generation", self.graph.generation[:-1], inputs)
-        seen = sum(self.widths[name] for name in self.graph.generation[-1].parents)
-        self.decoder = build_decoder(streams, shape, seen, architecture, likelihood)
+        decoder_inputs = sum(self.widths[name] for name in self.graph.generation[-1].parents)
+        self.decoder = build_decoder(streams, shape, decoder_inputs, architecture, likelihood)
 
     def image_features(self, images: Tensor) -> Tensor:
         """(P, B, width): what the usual encoder computes before its last layer."""
@@ -84,7 +84,7 @@ class GraphNetwork(nn.Module):
 
     def log_likelihood(self, values: Values, images: Tensor, likelihood: str) -> Tensor:
         """(P, S, B): log p(x|...) of images (P, B, ...) for S values each, (P, S x B, width)."""
-        logits: Tensor = self.decoder(self._seen(values)).unflatten(1, (-1, images.shape[1]))
+        logits: Tensor = self.decoder(self._decoder_input(values)).unflatten(1, (-1, images.shape[1]))
         targets = as_numbers(images).unsqueeze(1)
         return -reconstruction_loss(logits.unsqueeze(3), targets.unsqueeze(3), likelihood)
 
@@ -105,16 +105,16 @@ class GraphNetwork(nn.Module):
         )
 
     def decode(self, codes: Tensor) -> Tensor:
-        """Logits of images; a number between two values of a label shows a part of each."""
+        """Logits of images; a number between two values of a label interpolates between them."""
         widths = [1 if name.startswith(LABELS) else width for name, width in self.widths.items()]
         parts = codes.split(widths, dim=-1)
         values = {
             name: from_code(part, width) if name.startswith(LABELS) else part
             for (name, width), part in zip(self.widths.items(), parts, strict=True)
         }
-        return self.decoder.decode(self._seen(values))
+        return self.decoder.decode(self._decoder_input(values))
 
-    def _seen(self, values: Values) -> Tensor:
+    def _decoder_input(self, values: Values) -> Tensor:
         return torch.cat([values[name] for name in self.graph.generation[-1].parents], dim=-1)
 
     def _networks(
@@ -146,13 +146,13 @@ class GraphNetwork(nn.Module):
 
 
 def _outputs(networks: nn.ModuleDict, node: Node, values: Values) -> Tensor:
-    """What a variable's network makes of the values of its parents."""
+    """The output of a variable's network for the values of its parents."""
     parents = torch.cat([values[parent] for parent in node.parents], dim=-1)
     return at_least_float32(networks[node.name](parents))
 
 
 def _widths(graph: Graph, latents: int, sizes: Sequence[int]) -> dict[str, int]:
-    """How many numbers each variable has, in the order of the code; Gaussians share what labels leave."""
+    """How many numbers each variable has, in the order of the code; Gaussians share the remaining latents."""
     left, count = latents - len(sizes), len(graph.gaussian)
     if left < count:
         raise UnweaveError(

@@ -1,4 +1,4 @@
-"""Learned maps between labels and codes, which supervised losses need: a scale, and places on a line."""
+"""Learned maps between labels and codes for supervised losses: a scale, and positions on a line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Scale(nn.Module):
 
 
 class Places(nn.Module):
-    """A place on the line for each value of each label; they start Glorot-uniform."""
+    """A position on the line for each value of each label; they start Glorot-uniform."""
 
     def __init__(self, streams: Sequence[Stream], sizes: Sequence[int]) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Places(nn.Module):
         )
 
     def forward(self, codes: Tensor) -> list[Tensor]:
-        """Of codes (P, B, k), one a label: squared distances to the places of its values, (P, B, size)."""
+        """For each label, squared distances (P, B, size) of codes (P, B, k) to the positions of its values."""
         return [
             (codes[..., label, None] - places.unsqueeze(-2)).square()
             for label, places in enumerate(self.places)

@@ -4,8 +4,9 @@
 [2] Child: Very deep VAEs generalize autoregressive models and can outperform them on images, ICLR 2021.
 
 Layers are counted from the images, z_1 .. z_L; in tensors and lists the top layer comes first, in the order
-in which latents are drawn. A layer's code says where its latents are in their prior: z_l = prior mean + prior
-deviation x code. The codes of all layers thus have a standard normal prior, whatever those above are.
+in which latents are drawn. A layer's code is the position of its latents in their prior: z_l = prior mean +
+prior deviation x code. So the codes of all layers have a standard normal prior, independent of the layers
+above.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ WIDTH = 256  # features of the dense layers between two layers of latents
 
 @dataclass(frozen=True)
 class Inferred:
-    """What a pass down the ladder gives."""
+    """The result of a top-down pass."""
 
     posteriors: list[Gaussian]  # of the codes of each layer, given the layers above
     latents: Tensor  # (P, B, D): z of all layers
@@ -67,14 +68,14 @@ class Ladder(nn.Module):
         evidence, noises = self.bottom_up(images), noise.split(self.sizes, dim=-1)
         posteriors = [evidence[0]]
         z = evidence[0].sample(noises[0])
-        for prior_of, own, its_noise in zip(self.priors, evidence[1:], noises[1:], strict=True):
+        for prior_of, layer_evidence, layer_noise in zip(self.priors, evidence[1:], noises[1:], strict=True):
             prior = prior_of(z)
-            posteriors.append(precision_weighted(own, prior))
-            z = torch.cat([z, prior.sample(posteriors[-1].sample(its_noise))], dim=-1)
+            posteriors.append(precision_weighted(layer_evidence, prior))
+            z = torch.cat([z, prior.sample(posteriors[-1].sample(layer_noise))], dim=-1)
         return Inferred(posteriors, z)
 
     def encode(self, images: Tensor) -> Gaussian:
-        """q of each layer's codes given the means of the layers above, all layers side by side."""
+        """q of each layer's codes given the means of the layers above, all layers concatenated."""
         no_noise = torch.zeros(*images.shape[:2], sum(self.sizes), device=images.device)
         return self.infer(images, no_noise).posterior
 
@@ -92,9 +93,9 @@ class Ladder(nn.Module):
 
 
 class BottomUp(nn.Module):
-    """Images (P, B, c, h, w) -> what they say of each layer's latents, the top one first.
+    """Images (P, B, c, h, w) -> a Gaussian likelihood of each layer's latents, the top layer first.
 
-    The bottom layer is read where the usual encoder reads its code; each further one a dense layer later.
+    The bottom layer uses the features of the usual encoder; each further one is a dense layer later.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class BottomUp(nn.Module):
             inputs = WIDTH
 
     def forward(self, images: Tensor) -> list[Gaussian]:
-        """One Gaussian a layer."""
+        """One Gaussian per layer."""
         features = self.encoder.features(images)
         gaussians = [_gaussian(self.encoder.heads(features))]
         for dense, head in zip(self.dense, self.heads, strict=True):
@@ -146,7 +147,7 @@ def precision_weighted(evidence: Gaussian, prior: Gaussian) -> Gaussian:
 
 
 def layer_sizes(latents: int, layers: int) -> list[int]:
-    """How many latents each layer has, the top one first: as alike as possible, the rest further down.
+    """How many latents each layer has, the top one first: as equal as possible, the rest further down.
 
     >>> layer_sizes(10, 3)
     [3, 3, 4]

@@ -1,4 +1,4 @@
-"""How different two images look: by a Laplacian pyramid, or by what a network trained on photographs sees.
+"""Perceptual distances of images: by a Laplacian pyramid, or by features of a network trained on photographs.
 
 Images are (P, B, c, h, w), numbers in [0, 1]; distances are (P,), means over images, channels and pixels.
 
@@ -41,8 +41,8 @@ def distance(first: Tensor, second: Tensor, kind: Perceptual) -> Tensor:
 def laplacian_distance(first: Tensor, second: Tensor) -> Tensor:
     """sum_j mean |L_j(first) - L_j(second)| over the levels of a Laplacian pyramid; [2], with means for sums.
 
-    Level j is an image that was halved j times, less its own coarser version; the last level is what is
-    left. A halved image is the mean over squares of 2 x 2 pixels. It is halved 4 times, or as often as both
+    Level j is an image that was halved j times, less its coarser version; the last level is the remaining
+    image. A halved image is the mean over squares of 2 x 2 pixels. It is halved 4 times, or as often as both
     sides are even. Differs from [1], whose filter is wider.
     """
     image = first - second  # the pyramid is linear
@@ -68,13 +68,13 @@ def vgg_distance(first: Tensor, second: Tensor) -> Tensor:
             f'perceptual="vgg" needs images of at least {2 ** len(VGG_BLOCKS)} x {2 ** len(VGG_BLOCKS)} '
             f'pixels; got {first.shape[-2]} x {first.shape[-1]}. Take perceptual="laplacian".'
         )
-    seen = zip(_vgg_features(first), _vgg_features(second), strict=True)
-    return _mean_distances([one - other for one, other in seen], len(first))
+    features = zip(_vgg_features(first), _vgg_features(second), strict=True)
+    return _mean_distances([one - other for one, other in features], len(first))
 
 
 def _mean_distances(differences: list[Tensor], runs: int) -> Tensor:
-    """(P,): the sum of the mean sizes, of differences whose rows are sorted by runs."""
-    means = [each.abs().reshape(runs, -1).mean(-1) for each in differences]
+    """(P,): the sum of mean absolute differences, whose rows are sorted by runs."""
+    means = [difference.abs().reshape(runs, -1).mean(-1) for difference in differences]
     return torch.stack(means).sum(0)
 
 
@@ -83,17 +83,17 @@ def _vgg_features(images: Tensor) -> list[Tensor]:
     weights, mean, deviation = _vgg(images.device)
     x = images.flatten(0, 1)
     x = (x.expand(-1, 3, -1, -1) - mean) / deviation
-    found = []
+    compared = []
     for block in VGG_BLOCKS:
         for number in block:
             x = F.relu(F.conv2d(x, *weights[number], padding=1))
             if number in VGG_COMPARED:
-                found.append(x)
+                compared.append(x)
         x = F.max_pool2d(x, 2)
-    return [*found, x]
+    return [*compared, x]
 
 
-@cache  # once a device, before anything is recorded there
+@cache  # once per device, before a CUDA graph is recorded
 def _vgg(device: torch.device) -> tuple[dict[int, tuple[Tensor, Tensor]], Tensor, Tensor]:
     """Weights and biases of the convolutions by number, and mean and deviation of their images."""
     path = Path(torch.hub.get_dir()) / "checkpoints" / VGG_FILE
@@ -104,10 +104,10 @@ def _vgg(device: torch.device) -> tuple[dict[int, tuple[Tensor, Tensor]], Tensor
         )
     if not hashlib.sha256(path.read_bytes()).hexdigest().startswith(VGG_CHECKSUM):
         raise UnweaveError(
-            f"{path} is not the file that its name promises: its SHA-256 does not begin with {VGG_CHECKSUM}. "
-            "Get it anew."
+            f"{path} does not match its name: its SHA-256 does not begin with {VGG_CHECKSUM}. "
+            "Download it again."
         )
-    # Tensors only: torch refuses everything else, and the file is known by its checksum.
+    # With weights_only torch loads tensors only, and the checksum identifies the file.
     stored = torch.load(path, map_location=device, weights_only=True)
     weights = {
         number: (stored[f"features.{number}.weight"], stored[f"features.{number}.bias"])
@@ -115,6 +115,6 @@ def _vgg(device: torch.device) -> tuple[dict[int, tuple[Tensor, Tensor]], Tensor
         for number in block
     }
     mean, deviation = (
-        torch.tensor(each, device=device).view(3, 1, 1) for each in (IMAGENET_MEAN, IMAGENET_DEVIATION)
+        torch.tensor(values, device=device).view(3, 1, 1) for values in (IMAGENET_MEAN, IMAGENET_DEVIATION)
     )
     return weights, mean, deviation

@@ -1,4 +1,4 @@
-"""An autoencoder whose codes are taken from a few learned numbers, a set of its own for each dimension.
+"""An autoencoder whose codes are quantised to a few learned numbers, one codebook per dimension.
 
 Hsu, Dorrell, Whittington, Wu, Finn: Disentanglement via latent quantization, NeurIPS 2023.
 """
@@ -23,7 +23,7 @@ LOG_VAR = 2 * math.log(0.01)
 class Codebook(nn.Module):
     """Codes (P, B, D) -> the nearest of the values that their dimension has; `values` is (P, D, size).
 
-    The values start evenly spread from -1/2 to 1/2, alike in all dimensions and runs.
+    The values start evenly spread from -1/2 to 1/2, equal in all dimensions and runs.
     """
 
     def __init__(self, streams: Sequence[Stream], latents: int, size: int) -> None:
@@ -31,7 +31,7 @@ class Codebook(nn.Module):
         self.values = nn.Parameter(torch.linspace(-0.5, 0.5, size).repeat(len(streams), latents, 1))
 
     def forward(self, z: Tensor) -> Tensor:
-        """(P, B, D): through it the values learn, not z."""
+        """(P, B, D): the nearest values; gradients flow to the values, not to z."""
         values = self.values.unsqueeze(1)
         nearest = (z.unsqueeze(-1) - values).abs().argmin(dim=-1, keepdim=True)
         return values.expand(-1, z.shape[1], -1, -1).gather(-1, nearest).squeeze(-1)

@@ -23,7 +23,7 @@ class Sizes:
         )
 
     def check(self, shape: tuple[int, int, int], networks: str, advice: str = "Resize them.") -> None:
-        """Refuse other images; `networks` is what they are for, in words."""
+        """Refuse other images; `networks` names the networks in the error message."""
         if not self.accepts(shape):
             raise UnweaveError(
                 f"Images for {networks} must have height and width {self}; got {shape[1]} x {shape[2]}. "
@@ -36,6 +36,6 @@ class Sizes:
 
 
 def check_shape(shape: tuple[int, ...]) -> None:
-    """Refuse what is not the shape of an image."""
+    """Refuse a shape that is not that of an image."""
     if len(shape) != 3 or min(shape) < 1:
         raise UnweaveError(f"The shape of an image must be (channels, height, width), all >= 1; got {shape}.")

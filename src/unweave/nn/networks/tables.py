@@ -1,4 +1,4 @@
-"""Codes that are learned themselves, without an encoder: a row for each class and one for each image.
+"""Codes that are learned directly, without an encoder: a row for each class and one for each image.
 
 [1] Bojanowski, Joulin, Lopez-Paz, Szlam: Optimizing the latent space of generative networks, ICML 2018.
 """
@@ -42,7 +42,7 @@ class CodeTables(nn.Module):
         self.images = Table(streams, "tables.images", points, second)
 
     def forward(self, labels: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
-        """Of labels (P, B, k) and places (P, B) of images in their set: (P, B, first) and (P, B, second)."""
+        """Codes (P, B, first) and (P, B, second) of labels (P, B, k) and row numbers (P, B) of images."""
         number = torch.zeros_like(index)
         for j, size in enumerate(self.sizes):
             number = number * size + labels[..., j]

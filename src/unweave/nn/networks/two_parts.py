@@ -1,6 +1,6 @@
-"""Codes of two parts: what the images of a class or scene have in common comes first, what differs follows.
+"""Codes of two parts: first what the images of a class or scene have in common, then what differs.
 
-Each part has an encoder of its own; the decoder sees both.
+Each part has its own encoder; the decoder gets both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from unweave.streams import Stream
 # How many dimensions the first part has.
 Part: TypeAlias = int | Literal["half"]
 
-FEATURES = 128  # of an image, twice: the discriminator takes all that an encoder of that many latents gives
+FEATURES = 128  # the discriminator uses means and log variances of an encoder with this many latents
 
 
 def part_size(part: Part, latents: int) -> int:
@@ -58,10 +58,12 @@ class TwoPartAutoencoder(nn.Module):
                 f"a code of two parts needs at least one dimension for each: of {latents} latents the first "
                 f"part would get {first}. Take more latents, or another size of the first part."
             )
-        # Initial weights depend on layer names, which the two encoders share: each gets streams of its own.
-        one, other = ([stream.child(f"{name} part") for stream in streams] for name in ("first", "second"))
-        self.first = build_encoder(one, shape, first, architecture)
-        self.second = build_encoder(other, shape, latents - first, architecture)
+        # Initial weights depend on layer names, which the two encoders share: each gets separate streams.
+        first_streams, second_streams = (
+            [stream.child(f"{name} part") for stream in streams] for name in ("first", "second")
+        )
+        self.first = build_encoder(first_streams, shape, first, architecture)
+        self.second = build_encoder(second_streams, shape, latents - first, architecture)
         self.decoder = build_decoder(streams, shape, latents, architecture, likelihood)
 
     def encode_parts(self, images: Tensor) -> tuple[Gaussian, Gaussian]:
@@ -93,11 +95,11 @@ class LabelledDiscriminator(nn.Module):
     ) -> None:
         super().__init__()
         self.sizes = tuple(sizes)
-        own = [stream.child("discriminator") for stream in streams]
-        self.features = build_encoder(own, shape, FEATURES, architecture)
+        discriminator_streams = [stream.child("discriminator") for stream in streams]
+        self.features = build_encoder(discriminator_streams, shape, FEATURES, architecture)
         inputs = 2 * FEATURES + sum(self.sizes)
-        self.dense = Linear(own, "discriminator.dense", inputs, 2 * FEATURES, "leaky_relu")
-        self.logit = Linear(own, "discriminator.logit", 2 * FEATURES, 1)
+        self.dense = Linear(discriminator_streams, "discriminator.dense", inputs, 2 * FEATURES, "leaky_relu")
+        self.logit = Linear(discriminator_streams, "discriminator.logit", 2 * FEATURES, 1)
 
     def forward(self, images: Tensor, labels: Tensor) -> Tensor:
         """Logits (P, B)."""

@@ -1,4 +1,4 @@
-"""What every encoder and decoder does, whatever its architecture, and the discriminator of codes.
+"""The common part of encoders and decoders of all architectures, and the discriminator of codes.
 
 Encoders and decoders are built by `unweave.nn.networks.architectures`.
 """
@@ -33,7 +33,7 @@ class Encoder(nn.Module, ABC):
 
     @abstractmethod
     def features(self, images: Tensor) -> Tensor:
-        """(P, B, width): what the last layer sees. Images are bytes, or numbers in [0, 1]."""
+        """(P, B, width): the input of the last layer. Images are bytes, or numbers in [0, 1]."""
 
     @property
     def width(self) -> int:
@@ -53,7 +53,7 @@ class Encoder(nn.Module, ABC):
 
 
 class Decoder(nn.Module, ABC):
-    """Codes (P, B, D) -> (P, B, k C, H, W) in float32, of which a likelihood makes images; mostly logits.
+    """Codes (P, B, D) -> (P, B, k C, H, W) in float32, the parameters of a likelihood; mostly logits.
 
     k is the number of outputs that the likelihood needs for each channel: 1, or 2 with a learned variance.
     """
@@ -114,7 +114,7 @@ def dense_layers(
 
 
 def check_positive(name: str, number: int) -> None:
-    """Refuse what is not a whole number of at least 1."""
+    """Refuse a value that is not a whole number of at least 1."""
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
         raise UnweaveError(f"{name} must be a whole number >= 1; got {number!r}.")
 

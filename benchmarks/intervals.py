@@ -1,0 +1,215 @@
+"""How often do 95% intervals of scores cover the mean over fresh samples? A simulation with known answer.
+
+    python benchmarks/intervals.py --out intervals.csv --jobs 16
+
+For each kind of codes and each number of points n, many data sets are drawn; `evaluate(codes, factors,
+repeats=...)` gives each its scores with intervals. The truth is the mean of a score over the other data sets
+of the same kind and n. The table has one row for each score, n and kind: the share of the data sets whose
+interval covers the truth, the mean score, its standard deviation, and the mean width of the intervals.
+
+Kinds of codes: the factors with a little noise; a rotation of these; half of the factors with much noise;
+rounded codes with many ties. `ground_truth` draws the points from a grid of encoded images, as for a run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from multiprocessing import get_context
+from pathlib import Path
+from typing import NamedTuple
+
+# One thread a process; read when NumPy and numba are imported.
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+import unweave
+from unweave.data.grid import Card, Factor, GroundTruth
+from unweave.streams import Stream
+
+SIZES = (3, 4, 6, 10)  # values of the factors
+POINTS = (1_000, 10_000)
+GROUND_TRUTH = "ground_truth"
+
+
+class Case(NamedTuple):
+    """One data set: a kind of codes, the number of points, and which of many it is."""
+
+    kind: str
+    n: int
+    number: int
+    metrics: str
+    repeats: int
+
+
+def standardised(factors: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Factors with mean 0 and variance 1 over the grid."""
+    sizes = np.array(SIZES)
+    return np.asarray((factors - (sizes - 1) / 2) / np.sqrt((sizes**2 - 1) / 12))
+
+
+def with_noise(factors: NDArray[np.int64], stream: Stream) -> NDArray[np.float64]:
+    """Each factor in a code of its own, with noise, and one code of noise."""
+    noise = stream.normal(len(factors), len(SIZES) + 1)
+    return np.hstack([standardised(factors) + 0.2 * noise[:, :-1], noise[:, -1:]])
+
+
+def rotated(factors: NDArray[np.int64], stream: Stream) -> NDArray[np.float64]:
+    """A fixed rotation of the codes with noise."""
+    codes = with_noise(factors, stream)
+    rotation = np.linalg.qr(Stream.of(0).child("rotation").normal(codes.shape[1], codes.shape[1]))[0]
+    return np.asarray(codes @ rotation)
+
+
+def partly_informative(factors: NDArray[np.int64], stream: Stream) -> NDArray[np.float64]:
+    """Half of the factors with much noise, and codes of noise."""
+    codes = stream.normal(len(factors), len(SIZES) + 1)
+    codes[:, ::2] += standardised(factors)[:, : len(SIZES) // 2 + 1]
+    return codes
+
+
+def tied(factors: NDArray[np.int64], stream: Stream) -> NDArray[np.float64]:
+    """Noisy codes that are rounded to few values."""
+    codes = with_noise(factors, stream)
+    return np.asarray(np.round(2 * (codes + 0.5 * stream.child("more").normal(*codes.shape))) / 2)
+
+
+CODES: dict[str, Callable[[NDArray[np.int64], Stream], NDArray[np.float64]]] = {
+    "with_noise": with_noise,
+    "rotated": rotated,
+    "partly_informative": partly_informative,
+    "tied": tied,
+}
+
+
+def numbers_as_images(factors: NDArray[np.int64], stream: Stream) -> NDArray[np.uint8]:  # noqa: ARG001
+    """Images (n, 1, 1, k) of which each pixel is a factor."""
+    return factors.astype(np.uint8)[:, None, None]
+
+
+def encode_ground_truth(images: NDArray[np.float32]) -> NDArray[np.float64]:
+    """A smooth mixture of the factors, the same for the same image."""
+    factors = np.rint(images[:, 0, 0] * 255).astype(np.int64)
+    codes = standardised(factors)
+    mixed = codes + 0.5 * np.sin(7 * codes[:, ::-1])
+    return np.asarray(np.hstack([mixed, np.sin(31 * codes.sum(axis=1, keepdims=True))]))
+
+
+def scores_of(case: Case) -> unweave.Scores:
+    """The scores of one data set, with intervals."""
+    stream = Stream.of(0).child(case.kind, case.n).child("data set", case.number)
+    seed = stream.child("evaluation")
+    if case.kind == GROUND_TRUTH:
+        factors = tuple(Factor(f"v{j}", size) for j, size in enumerate(SIZES))
+        card = Card("Numbers as pixels", licence="", citation="")
+        truth = GroundTruth("numbers", factors, (1, 1, len(SIZES)), numbers_as_images, card, "simulation")
+        return unweave.evaluate(
+            encode_ground_truth,
+            data=truth,
+            metrics=case.metrics,
+            points=(case.n, case.n // 2),
+            repeats=case.repeats,
+            seed=seed,
+            jobs=1,
+        )
+    drawn = stream.child("factors").integers(case.n, SIZES)
+    codes = CODES[case.kind](drawn, stream.child("codes"))
+    return unweave.evaluate(codes, drawn, metrics=case.metrics, repeats=case.repeats, seed=seed, jobs=1)
+
+
+def measured(case: Case) -> list[dict[str, object]]:
+    """One record for each score of a data set."""
+    return [
+        {
+            "score": score.name,
+            "n": case.n,
+            "kind": case.kind,
+            "value": score.value,
+            "low": score.low,
+            "high": score.high,
+        }
+        for score in scores_of(case).scores
+    ]
+
+
+def coverage(records: pd.DataFrame) -> pd.DataFrame:
+    """The share of intervals that cover the mean of the other data sets, by score, n and kind."""
+    rows = []
+    for (score, n, kind), group in records.groupby(["score", "n", "kind"], sort=True):
+        values, cases = group["value"].to_numpy(), len(group)
+        others = (values.sum() - values) / max(cases - 1, 1)
+        rounding = 1e-9
+        covered = (group["low"] <= others + rounding) & (group["high"] >= others - rounding)
+        rows.append(
+            {
+                "score": score,
+                "n": n,
+                "kind": kind,
+                "cases": cases,
+                "covered": round(float(covered.mean()), 4),
+                "mean": round(float(values.mean()), 5),
+                "deviation": round(float(values.std(ddof=1)) if cases > 1 else 0.0, 5),
+                "width": round(float((group["high"] - group["low"]).mean()), 5),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def overall(table: pd.DataFrame) -> pd.DataFrame:
+    """The coverage by score and n over all kinds of codes."""
+    weighted = table.assign(covered=table["covered"] * table["cases"])
+    totals = weighted.groupby(["score", "n"], sort=True)[["covered", "cases"]].sum().reset_index()
+    return totals.assign(covered=(totals["covered"] / totals["cases"]).round(4))
+
+
+def simulate(cases: list[Case], jobs: int, minutes: float, out: Path) -> pd.DataFrame:
+    """Measure all data sets, in processes; after so many minutes what is there is written."""
+    deadline, records, seen = time.monotonic() + 60 * minutes, list[dict[str, object]](), 0
+    scores_of(cases[0]._replace(n=200, repeats=0))  # compiles once, for all processes
+    with get_context("spawn").Pool(jobs) as pool:
+        results: Iterable[list[dict[str, object]]] = pool.imap_unordered(measured, cases)
+        for result in results:
+            records += result
+            seen += 1
+            if seen % 100 == 0:
+                print(f"{seen:,} of {len(cases):,} data sets", file=sys.stderr, flush=True)
+                coverage(pd.DataFrame(records)).to_csv(out, index=False)
+            if time.monotonic() > deadline:
+                print(f"stopped after {minutes} minutes, {seen:,} of {len(cases):,} data sets", file=sys.stderr)
+                break
+    table = coverage(pd.DataFrame(records))
+    table.to_csv(out, index=False)
+    return table
+
+
+def main() -> None:
+    """Read the options, simulate, and print the coverage over all kinds of codes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="the table to write (.csv)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--cases", type=int, default=100, help="data sets of each kind and n")
+    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--metrics", default="headline")
+    parser.add_argument("--points", type=int, nargs="+", default=list(POINTS))
+    parser.add_argument("--kinds", nargs="+", default=[*CODES, GROUND_TRUTH])
+    parser.add_argument("--minutes", type=float, default=9.0, help="write what is there after this time")
+    given = parser.parse_args()
+    # By number first, so that a simulation that is stopped early has as many of each kind.
+    cases = [
+        Case(kind, n, number, given.metrics, given.repeats)
+        for number in range(given.cases)
+        for n in sorted(given.points, reverse=True)
+        for kind in given.kinds
+    ]
+    table = simulate(cases, given.jobs, given.minutes, given.out)
+    print(overall(table).to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()

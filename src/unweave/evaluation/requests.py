@@ -1,0 +1,196 @@
+"""What a metric may ask for: one class each.
+
+`REQUESTS` has an entry for every word of `Metric.needs`. An entry says why a source cannot give what the
+metric asks for, and gathers the arguments of the metric's function. Nothing else in the evaluation depends on
+that word.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from unweave.errors import UnweaveError
+from unweave.evaluation.sources import Sample, Source
+from unweave.metrics.requests import INPUTS, Needs
+from unweave.streams import Stream
+
+
+@dataclass
+class Drawing:
+    """One draw from a source. The sample of points is drawn once, for all metrics that ask for it.
+
+    `repeat` is the stream of one of the repeats that intervals are made of, None for the value itself.
+    """
+
+    source: Source
+    points: tuple[int, int]
+    kind: str  # mean or sampled
+    stream: Stream
+    repeat: Stream | None = None
+    samples: list[Sample | UnweaveError] = field(default_factory=list)
+
+    @property
+    def metric_stream(self) -> Stream:
+        """What metrics draw from: each repeat draws other numbers."""
+        return self.repeat or self.stream
+
+    @property
+    def drawn_sample(self) -> Sample | None:
+        """The sample, if a metric asked for it."""
+        return next((sample for sample in self.samples if isinstance(sample, Sample)), None)
+
+    def sample(self) -> Sample:
+        """Points to count on, to fit on and to test on."""
+        if not self.samples:
+            try:
+                drawn = self.source.sample(self.points, self.kind, self.stream, self.repeat)
+            except UnweaveError as error:
+                self.samples.append(error)
+            else:
+                self.samples.append(drawn)
+        sample = self.samples[0]
+        if isinstance(sample, UnweaveError):
+            raise sample
+        return sample
+
+
+class Request(Protocol):
+    """One thing that a metric can ask for."""
+
+    def obstacle(self, source: Source) -> str | None:
+        """Why a source that has factors cannot give it, or None."""
+
+    def gather(self, drawing: Drawing) -> dict[str, Any]:
+        """The arguments of the metric's function by name."""
+
+
+@dataclass(frozen=True)
+class CountedCodes:
+    """Codes and factors of points to count on; nothing is held out."""
+
+    def obstacle(self, source: Source) -> str | None:  # noqa: ARG002
+        """Every source has codes."""
+        return None
+
+    def gather(self, drawing: Drawing) -> dict[str, Any]:
+        """Codes and factors of fresh points, or of half of the rows, for a repeat."""
+        sample = drawing.sample()
+        return {"codes": sample.counted_codes, "factors": sample.counted_factors}
+
+
+@dataclass(frozen=True)
+class HeldOutCodes:
+    """Codes and factors to fit on, and others to test on."""
+
+    def obstacle(self, source: Source) -> str | None:  # noqa: ARG002
+        """Every source has codes."""
+        return None
+
+    def gather(self, drawing: Drawing) -> dict[str, Any]:
+        """Codes, factors and test. A repeat of rows halves both parts apart from each other."""
+        sample = drawing.sample()
+        test = (sample.test_codes, sample.test_factors)
+        return {"codes": sample.codes, "factors": sample.factors, "test": test}
+
+
+@dataclass(frozen=True)
+class Interventions:
+    """Codes of factors that the metric chooses."""
+
+    def obstacle(self, source: Source) -> str | None:  # noqa: ARG002
+        """Every source with factors can be asked."""
+        return None
+
+    def gather(self, drawing: Drawing) -> dict[str, Any]:
+        """The representation. The metric draws from it; a repeat of rows has half of them."""
+        representation = drawing.source.interventions(drawing.kind, drawing.repeat)
+        return {"codes": None, "factors": None, "representation": representation}
+
+
+@dataclass(frozen=True)
+class Posteriors:
+    """Means and log variances of q(z|x) of all images."""
+
+    def obstacle(self, source: Source) -> str | None:
+        """Arrays may come without log variances."""
+        return None if source.has_posteriors else "it needs the log variances of q(z|x): give log_var="
+
+    def gather(self, drawing: Drawing) -> dict[str, Any]:
+        """Means, log variances and factors. The metric samples them; a repeat of rows has half of them."""
+        posterior, factors = drawing.source.posterior(drawing.repeat)
+        return {"codes": posterior.mean, "log_var": posterior.log_var, "factors": factors}
+
+
+@dataclass(frozen=True)
+class Likelihoods:
+    """How unlikely drawn images are under the model, -log p(x|z), and their posteriors."""
+
+    def obstacle(self, source: Source) -> str | None:
+        """Only a run has a decoder."""
+        return "it needs a trained run" if source.losses is None else None
+
+    def gather(self, drawing: Drawing) -> dict[str, Any]:
+        """Losses, means and log variances of as many images as there are points to train on."""
+        stream = drawing.metric_stream.child("likelihood")
+        losses, posterior = drawing.source.likelihood(drawing.points[0], stream)
+        return {"codes": posterior.mean, "factors": None, "log_var": posterior.log_var, "losses": losses}
+
+
+@dataclass(frozen=True)
+class CountedImages:
+    """Codes and factors of points to count on, and the images that the codes belong to."""
+
+    def obstacle(self, source: Source) -> str | None:
+        """Arrays of codes have no images."""
+        return None if source.has_images else "it needs images: evaluate a run or an encoder on a data set"
+
+    def gather(self, drawing: Drawing) -> dict[str, Any]:
+        """Codes, factors and uint8 images (n, c, h, w)."""
+        sample = drawing.sample()
+        if sample.counted_images is None:
+            raise UnweaveError("these codes have no images. Evaluate a run or an encoder on a data set.")
+        images = sample.counted_images()
+        return {"codes": sample.counted_codes, "factors": sample.counted_factors, "images": images}
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Codes and factors of points to count on, and the dimensions of the codes that form a block."""
+
+    def obstacle(self, source: Source) -> str | None:
+        """Most methods, and arrays, have no blocks unless they are given."""
+        if source.blocks:
+            return None
+        return 'it needs blocks of codes: give blocks={"content": [0, 1], "style": [2, 3]}'
+
+    def gather(self, drawing: Drawing) -> dict[str, Any]:
+        """Codes, factors and blocks."""
+        sample, blocks = drawing.sample(), dict(drawing.source.blocks)
+        width = sample.counted_codes.shape[1]
+        for name, codes in blocks.items():
+            if max(codes) >= width:
+                raise UnweaveError(
+                    f'blocks must name codes from 0 to {width - 1}; block "{name}" has {max(codes)}.'
+                )
+        return {"codes": sample.counted_codes, "factors": sample.counted_factors, "blocks": blocks}
+
+
+# In the order of gathering: what encodes the whole grid comes first, so that the sample is looked up in it.
+REQUESTS: dict[Needs, Request] = {
+    "representation": Interventions(),
+    "posterior": Posteriors(),
+    "likelihood": Likelihoods(),
+    "codes": CountedCodes(),
+    "codes+test": HeldOutCodes(),
+    "unsupervised": CountedCodes(),
+    "images": CountedImages(),
+    "blocks": Blocks(),
+}
+
+
+def obstacle_of(needs: Needs, source: Source) -> str | None:
+    """Why a source cannot give what a metric needs, or None."""
+    if INPUTS[needs].needs_factors and not source.names:
+        return source.no_factors
+    return REQUESTS[needs].obstacle(source)

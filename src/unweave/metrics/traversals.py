@@ -1,0 +1,34 @@
+"""Codes along a factor: all values of one factor while the others stay fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from unweave.errors import UnweaveError
+from unweave.metrics.checks import scaled
+from unweave.metrics.real_factors import Floats
+from unweave.metrics.representation import Representation
+from unweave.streams import Stream
+
+
+def traversals(representation: Representation, repeats: int, stream: Stream) -> Iterator[tuple[int, Floats]]:
+    """Yield each factor with two values or more and codes (repeats, values, d) along it.
+
+    The other factors are drawn uniformly for each repeat. Codes are divided by one power of two for each
+    factor, so that ratios of distances are unchanged and no distance overflows.
+    """
+    if representation.rows is not None:
+        raise UnweaveError(
+            "Codes along a factor need a representation of all combinations of factors; got some rows only. "
+            "Pass an encoder and its data set, or codes of the whole grid."
+        )
+    for j, size in enumerate(representation.sizes):
+        if size < 2:
+            continue
+        own = stream.child("factor", j)
+        factors = np.repeat(own.child("others").integers(repeats, representation.sizes), size, axis=0)
+        factors[:, j] = np.tile(np.arange(size), repeats)
+        codes = representation.codes(factors, own.child("codes"))
+        yield j, scaled(codes)[0].reshape(repeats, size, -1)
