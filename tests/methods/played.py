@@ -1,4 +1,4 @@
-"""A method with networks of its own, ready to play one step on the tiny ground truth."""
+"""A method with custom networks, set up for one step on the tiny ground truth."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def autoencoder_step(
 def own_step(
     step: Tensor | int, data_size: int, draws: object, likelihood: str = "bernoulli", steps: Tensor | int = 1
 ) -> Callable[[Batch, Mapping[str, nn.Module]], StepContext]:
-    """Steps of a method with networks of its own, for any batch and networks."""
+    """Steps of a method with custom networks, for any batch and networks."""
     return lambda batch, networks: StepContext(
         batch, networks, cast(Draws, draws), step, steps, data_size, likelihood
     )
@@ -113,7 +113,7 @@ def with_pass(step: StepContext, **parts: Any) -> StepContext:
 
 
 def on_meta(batch: Batch) -> Batch:
-    """A batch on the meta device, where there are no values."""
+    """A batch on the meta device, whose tensors have no values."""
     labels = None if batch.labels is None else batch.labels.to("meta")
     labelled = batch.labelled and LabelledBatch(*(tensor.to("meta") for tensor in batch.labelled.tensors()))
     return Batch(batch.images.to("meta"), labels, labelled)

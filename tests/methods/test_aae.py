@@ -28,15 +28,15 @@ class Prior(NoDraws):
 
 
 class Recorder(nn.Module):
-    """A discriminator that keeps what it is shown and gives known logits, of codes and of the prior."""
+    """A discriminator that records its inputs and returns known logits, of codes and of the prior."""
 
     def __init__(self, codes: Tensor, prior: Tensor) -> None:
         super().__init__()
         self.logits = torch.cat([codes, prior])
-        self.seen: list[Tensor] = []
+        self.inputs: list[Tensor] = []
 
     def forward(self, z: Tensor) -> Tensor:
-        self.seen.append(z)
+        self.inputs.append(z)
         return self.logits
 
 
@@ -61,9 +61,9 @@ def test_the_discriminator_sees_codes_and_the_prior() -> None:
     recorder = Recorder(logits(0, 0, 0), logits(0, 0, 0))
     sample = CODES.clone().requires_grad_()
     AAE().losses(forward(recorder, sample))
-    (seen,) = recorder.seen
-    assert torch.equal(seen, torch.cat([CODES, PRIOR]))
-    (gradient,) = torch.autograd.grad(seen.sum(), sample)
+    (inputs,) = recorder.inputs
+    assert torch.equal(inputs, torch.cat([CODES, PRIOR]))
+    (gradient,) = torch.autograd.grad(inputs.sum(), sample)
     assert (gradient == 1).all()
 
 
@@ -71,32 +71,32 @@ def test_losses_of_known_logits() -> None:
     """D = 9/10, 1/2, 1/4 for codes and 4/5, 1/2, 1/2 for draws from the prior; KL is no part of it."""
     three, four = math.log(3), math.log(4)
     recorder = Recorder(logits(2 * three, 0.0, -three), logits(four, 0.0, 0.0))
-    found = AAE(adversarial_weight=6).losses(forward(recorder))
+    losses = AAE(adversarial_weight=6).losses(forward(recorder))
     fooling = -(math.log(1 / 10) + math.log(1 / 2) + math.log(3 / 4)) / 3
-    assert found.terms["adversarial"].item() == pytest.approx(fooling)
-    assert found.players[AUTOENCODER].item() == pytest.approx(5 + 6 * fooling)
+    assert losses.terms["adversarial"].item() == pytest.approx(fooling)
+    assert losses.players[AUTOENCODER].item() == pytest.approx(5 + 6 * fooling)
     log_codes = (math.log(9 / 10) + math.log(1 / 2) + math.log(1 / 4)) / 3
     log_prior = (math.log(1 / 5) + math.log(1 / 2) + math.log(1 / 2)) / 3
-    assert found.players[DISCRIMINATOR].item() == pytest.approx(-(log_codes + log_prior) / 2)
-    assert found.terms["discriminator_accuracy"].item() == pytest.approx((1 / 3 + 0) / 2)
-    assert set(found.terms) == {"reconstruction", "adversarial", "discriminator_accuracy"}
+    assert losses.players[DISCRIMINATOR].item() == pytest.approx(-(log_codes + log_prior) / 2)
+    assert losses.terms["discriminator_accuracy"].item() == pytest.approx((1 / 3 + 0) / 2)
+    assert set(losses.terms) == {"reconstruction", "adversarial", "discriminator_accuracy"}
 
 
-def test_nobody_is_ahead_at_equilibrium() -> None:
-    found = AAE().losses(forward(Recorder(logits(0, 0, 0), logits(0, 0, 0))))
-    assert found.terms["adversarial"].item() == pytest.approx(math.log(2))
-    assert found.players[DISCRIMINATOR].item() == pytest.approx(math.log(2))
+def test_losses_at_equilibrium() -> None:
+    losses = AAE().losses(forward(Recorder(logits(0, 0, 0), logits(0, 0, 0))))
+    assert losses.terms["adversarial"].item() == pytest.approx(math.log(2))
+    assert losses.players[DISCRIMINATOR].item() == pytest.approx(math.log(2))
 
 
 def test_the_encoder_still_learns_where_the_discriminator_is_sure() -> None:
-    """-log(1 - D) has the gradient 1 there; log D, the other form, would have 0."""
+    """-log(1 - D) has the gradient 1; log D, the saturating form, would have 0."""
     sure = logits(100, 100, 100).requires_grad_()
-    found = AAE(adversarial_weight=1).losses(forward(Recorder(sure, logits(0, 0, 0))))
-    (gradient,) = torch.autograd.grad(found.players[AUTOENCODER], sure)
+    losses = AAE(adversarial_weight=1).losses(forward(Recorder(sure, logits(0, 0, 0))))
+    (gradient,) = torch.autograd.grad(losses.players[AUTOENCODER], sure)
     torch.testing.assert_close(gradient, torch.tensor([[1 / 3, -1 / 3]] * 3, dtype=torch.float64))
 
 
-def test_the_encoder_goes_where_the_discriminator_expects_the_prior() -> None:
+def test_the_encoder_moves_codes_towards_the_prior() -> None:
     """A discriminator that takes large numbers for codes: the encoder makes them smaller."""
     network = nn.Linear(2, 2, bias=False, dtype=torch.float64)
     with torch.no_grad():
@@ -107,7 +107,7 @@ def test_the_encoder_goes_where_the_discriminator_expects_the_prior() -> None:
 
 
 @pytest.mark.parametrize(("posterior", "stochastic"), [("deterministic", False), ("gaussian", True)])
-def test_the_posterior_says_whether_z_is_drawn(posterior: Posterior, stochastic: bool) -> None:
+def test_only_the_gaussian_posterior_is_stochastic(posterior: Posterior, stochastic: bool) -> None:
     assert AAE(posterior=posterior).stochastic is stochastic
     assert replace(AAE(posterior="gaussian"), posterior=posterior).stochastic is stochastic
     assert replace(AAE(), posterior=posterior).stochastic is stochastic

@@ -52,7 +52,7 @@ def probability_of_code(case: Played, discriminator: str, points: Tensor) -> Ten
 def test_objectives_are_the_sum_of_their_parts(method: Method) -> None:
     """Each part again, from probabilities and one-hot draws as the paper has them."""
     case = Played.of(method, images=50)
-    network, draws, found = network_of(case), case.step.draws, case.losses()
+    network, draws, losses = network_of(case), case.step.draws, case.losses()
     found_in = network.encoder(case.batch.images).mean
     z, y = found_in[..., : network.style], found_in[..., network.style :].softmax(-1)
     assert network.classes == {"aae_labels": 5}.get(method.name, 6)
@@ -66,20 +66,20 @@ def test_objectives_are_the_sum_of_their_parts(method: Method) -> None:
     for name, codes, prior in ((STYLE, z, prior_z), (CLASSES, y, prior_y)):
         of_codes, of_prior = (probability_of_code(case, name, points) for points in (codes, prior))
         loss = -0.5 * (of_codes.log().mean(-1) + (1 - of_prior).log().mean(-1))
-        torch.testing.assert_close(found.players[name].double(), loss, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(losses.players[name].double(), loss, rtol=1e-4, atol=1e-5)
         exposure -= (1 - of_codes).log().mean(-1)
         accuracy = 0.5 * ((of_codes > 0.5).double().mean(-1) + (of_prior < 0.5).double().mean(-1))
         term = {STYLE: "style_accuracy", CLASSES: "class_accuracy"}[name]
-        torch.testing.assert_close(found.terms[term].double(), accuracy)
+        torch.testing.assert_close(losses.terms[term].double(), accuracy)
     expected = rec + 3.0 * exposure.float()
     if isinstance(method, AAELabels):
-        expected += 7.0 * found.terms["cross_entropy"]
+        expected += 7.0 * losses.terms["cross_entropy"]
     if isinstance(method, AAEHeads):
-        expected += 0.5 * found.terms["crowding"]
-    torch.testing.assert_close(found.players[AUTOENCODER], expected, rtol=1e-4, atol=1e-3)
-    torch.testing.assert_close(found.terms["reconstruction"], rec, rtol=1e-4, atol=1e-3)
+        expected += 0.5 * losses.terms["crowding"]
+    torch.testing.assert_close(losses.players[AUTOENCODER], expected, rtol=1e-4, atol=1e-3)
+    torch.testing.assert_close(losses.terms["reconstruction"], rec, rtol=1e-4, atol=1e-3)
     share = y.double().mean(1)
-    torch.testing.assert_close(found.terms["class_entropy"].double(), -(share * share.log()).sum(-1))
+    torch.testing.assert_close(losses.terms["class_entropy"].double(), -(share * share.log()).sum(-1))
 
 
 @torch.no_grad()
@@ -91,54 +91,54 @@ def test_labels_are_those_of_the_factor_and_judged_by_cross_entropy() -> None:
     left = (labelled[:, :, 0].amax(2) > 0).float().argmax(-1)  # a square further right has a larger x
     centres = left + (labelled[:, :, 0].amax(2) > 0).sum(-1) // 2
     assert torch.equal(labels[..., 0], (centres - 6) // 6)
-    found = case.losses()
+    losses = case.losses()
     logits = network_of(case).encoder(labelled).mean[..., 3:]
     for run in range(2):
         entropy = F.cross_entropy(logits[run], labels[run, :, 0])
-        assert float(found.terms["cross_entropy"][run]) == pytest.approx(float(entropy), rel=1e-4)
+        assert float(losses.terms["cross_entropy"][run]) == pytest.approx(float(entropy), rel=1e-4)
         right = (logits[run].argmax(-1) == labels[run, :, 0]).float().mean()
-        assert float(found.terms["label_accuracy"][run]) == pytest.approx(float(right))
+        assert float(losses.terms["label_accuracy"][run]) == pytest.approx(float(right))
 
 
 def test_the_labelled_images_are_a_fixed_few() -> None:
     method = AAELabels(labelled=3)
     assert isinstance(method.sampling, Labels)
     images = [Played.of(method, step=step, images=30).step.labelled.images for step in (0, 1)]
-    seen = [{bytes(image.numpy().tobytes()) for image in step[0]} for step in images]
-    assert len(seen[0] | seen[1]) <= 3
+    distinct = [{bytes(image.numpy().tobytes()) for image in step[0]} for step in images]
+    assert len(distinct[0] | distinct[1]) <= 3
 
 
 @torch.no_grad()
-def test_a_class_that_is_said_with_certainty_is_read_and_decoded() -> None:
+def test_the_likeliest_class_is_encoded_and_decoded() -> None:
     for method in (AAELabels(factor="x"), AAEClusters(clusters=4)):
         case = Played.of(method, images=5)
         network = network_of(case)
         codes = case.method.encode(case.networks, case.batch.images).mean
-        said = network.encoder(case.batch.images).mean[..., 3:].argmax(-1)
+        predicted = network.encoder(case.batch.images).mean[..., 3:].argmax(-1)
         places = np.array([-1.5, -0.5, 0.5, 1.5]) / math.sqrt(1.25)
-        np.testing.assert_allclose(codes[..., 3], places[said.numpy()], rtol=1e-5)
+        np.testing.assert_allclose(codes[..., 3], places[predicted.numpy()], rtol=1e-5)
         torch.testing.assert_close(codes[..., :3], network.encoder(case.batch.images).mean[..., :3])
         logits = case.method.decode(case.networks, codes)
         torch.testing.assert_close(
-            logits, network.decoder(torch.cat([codes[..., :3], F.one_hot(said, 4).float()], -1))
+            logits, network.decoder(torch.cat([codes[..., :3], F.one_hot(predicted, 4).float()], -1))
         )
         far = codes.clone()
         far[..., 3] = 50.0
-        last = F.one_hot(torch.full_like(said, 3), 4).float()
+        last = F.one_hot(torch.full_like(predicted, 3), 4).float()
         torch.testing.assert_close(
             case.method.decode(case.networks, far), network.decoder(torch.cat([codes[..., :3], last], -1))
         )
 
 
 @torch.no_grad()
-def test_a_code_with_heads_is_all_that_the_decoder_sees() -> None:
+def test_a_code_with_heads_is_the_only_input_of_the_decoder() -> None:
     case = Played.of(AAEHeads(clusters=3), images=5)
     network = network_of(case)
     assert network.heads is not None
-    found = network.encoder(case.batch.images).mean
-    assert found.shape[-1] == 4 + 3
-    y = found[..., 4:].softmax(-1)
-    expected = found[..., :4] + sum(y[..., k, None] * network.heads[:, None, k] for k in range(3))
+    actual = network.encoder(case.batch.images).mean
+    assert actual.shape[-1] == 4 + 3
+    y = actual[..., 4:].softmax(-1)
+    expected = actual[..., :4] + sum(y[..., k, None] * network.heads[:, None, k] for k in range(3))
     codes = case.method.encode(case.networks, case.batch.images).mean
     torch.testing.assert_close(codes, expected)
     torch.testing.assert_close(case.method.decode(case.networks, codes), network.decoder(expected))

@@ -34,13 +34,13 @@ def pair(distances: list[float]) -> Gaussian:
     return Gaussian(mean, torch.zeros_like(mean))
 
 
-def own_dimensions(method: Method, given: Gaussian, labels: Tensor | None = None) -> list[int]:
-    """Where the two keep posteriors of their own; in all others they have the same, by the rule."""
-    merged = method.merged(given, labels)
+def own_dimensions(method: Method, posterior: Gaussian, labels: Tensor | None = None) -> list[int]:
+    """Dimensions in which both images keep their posteriors; the others are shared by the rule."""
+    merged = method.merged(posterior, labels)
     own = (merged.mean[0] != merged.mean[1]) | (merged.log_var[0] != merged.log_var[1])
-    shared = rule(type(method), given)
-    assert torch.equal(merged.mean[:, own], given.mean[:, own])
-    assert torch.equal(merged.log_var[:, own], given.log_var[:, own])
+    shared = rule(type(method), posterior)
+    assert torch.equal(merged.mean[:, own], posterior.mean[:, own])
+    assert torch.equal(merged.log_var[:, own], posterior.log_var[:, own])
     torch.testing.assert_close(merged.mean[0, ~own], shared.mean[0, ~own])
     torch.testing.assert_close(merged.log_var[0, ~own], shared.log_var[0, ~own])
     return own.nonzero()[:, 0].tolist()
@@ -57,9 +57,9 @@ def test_dimensions_below_the_middle_are_shared(kind: type[AdaGVAE | AdaMLVAE]) 
 def test_the_nearest_are_shared_where_k_is_known(kind: type[AdaGVAE | AdaMLVAE], number: int) -> None:
     labels = torch.zeros(2, 4, dtype=torch.int64)
     labels[1, :number] = 1
-    given = pair([0.5, 3.0, 0.1, 2.9, 2.8, 0.2])
+    posterior = pair([0.5, 3.0, 0.1, 2.9, 2.8, 0.2])
     expected = sorted([1, 3, 4][:number])
-    assert own_dimensions(kind(k_known=True), given, labels) == expected
+    assert own_dimensions(kind(k_known=True), posterior, labels) == expected
 
 
 @TOLD
@@ -68,7 +68,7 @@ def test_dimensions_follow_the_factors_where_they_are_known(kind: type[GVAELabel
     assert own_dimensions(kind(), pair([9.0, 0.1, 0.2, 9.0, 9.0]), labels) == [1, 2]
     with pytest.raises(UnweaveError, match="3 factors needs a dimension of the code; there are 2"):
         kind().merged(pair([1.0, 2.0]), labels)
-    with pytest.raises(UnweaveError, match="must be known; no labels came"):
+    with pytest.raises(UnweaveError, match="labels are needed to know which factors"):
         kind().merged(pair([1.0, 2.0]), None)
 
 
@@ -82,14 +82,14 @@ def test_what_they_learn_from() -> None:
 
 @pytest.mark.parametrize("kind", [AdaGVAE, AdaMLVAE, GVAELabels, MLVAELabels])
 def test_both_images_learn_through_what_they_share(kind: type[Method]) -> None:
-    given = pair([0.1, 5.0, 0.3])
-    given.mean.requires_grad_()
-    given.log_var.requires_grad_()
+    posterior = pair([0.1, 5.0, 0.3])
+    posterior.mean.requires_grad_()
+    posterior.log_var.requires_grad_()
     labels = torch.tensor([[0, 0, 0], [0, 1, 0]])
-    merged = kind().merged(given, labels if kind().sampling.labels else None)  # type: ignore[union-attr]
-    # The code of the first image, and all that its reconstruction and divergence are made of.
+    merged = kind().merged(posterior, labels if kind().sampling.labels else None)  # type: ignore[union-attr]
+    # The code of the first image and its divergence, which its loss depends on.
     code = merged.sample(torch.tensor([[0.3, -0.4, 0.5]] * 2, dtype=torch.float64))[0]
-    mean, log_var = torch.autograd.grad(code.sum() + merged.kl()[0], [given.mean, given.log_var])
+    mean, log_var = torch.autograd.grad(code.sum() + merged.kl()[0], [posterior.mean, posterior.log_var])
     assert (mean[1, [0, 2]] != 0).all()
     assert (log_var[1, [0, 2]] != 0).all()
     assert mean[1, 1] == log_var[1, 1] == 0, "what is not shared is nothing to the other image"
@@ -100,14 +100,14 @@ def test_the_loss_is_that_of_the_beta_vae_on_both(kind: type[AdaGVAE | AdaMLVAE]
     method = kind(beta=2.5)
     merged = method.merged(pair([0.1, 4.0, 0.3]), None)
     rec = torch.tensor(7.0, dtype=torch.float64)
-    found = method.losses(autoencoder_step(rec, merged, merged.mean, 0, 100, None))
+    losses = method.losses(autoencoder_step(rec, merged, merged.mean, 0, 100, None))
     kl = merged.kl()
-    assert found.players[AUTOENCODER].item() == pytest.approx(7 + 2.5 * (kl[0] + kl[1]).item() / 2)
-    assert found.terms["shared_dimensions"].item() == 2
+    assert losses.players[AUTOENCODER].item() == pytest.approx(7 + 2.5 * (kl[0] + kl[1]).item() / 2)
+    assert losses.terms["shared_dimensions"].item() == 2
 
 
 def interleaved(arrays: dict[str, Tensor]) -> Gaussian:
-    """The predecessor keeps the two images of pairs apart; here they are neighbours."""
+    """disentanglement_lib stores the two images of pairs separately; unweave stores them as neighbours."""
     mean = torch.stack([arrays["z_mean"], arrays["z_mean_2"]], dim=1).flatten(0, 1)
     log_var = torch.stack([arrays["z_logvar"], arrays["z_logvar_2"]], dim=1).flatten(0, 1)
     return Gaussian(mean.double(), log_var.double())
@@ -128,7 +128,7 @@ def test_posteriors_of_the_published_code(method: Method, name: str, reference: 
         arrays = {key: torch.from_numpy(file[key].astype(np.float64)) for key in file if "arch" not in key}
     scalars = json.loads((reference / "reference" / "losses.json").read_text())["scalars"]
     labels = None
-    if name.endswith("labels"):  # it tells one factor that has changed; ours are the values of all
+    if name.endswith("labels"):  # its label is one changed factor; ours are the values of all factors
         labels = torch.zeros(32, 10, dtype=torch.int64)
         labels[1::2] = torch.nn.functional.one_hot(arrays["changed_index"].long(), 10)
     merged = method.merged(interleaved(arrays), labels)

@@ -1,4 +1,4 @@
-"""Adversarial split: which codes meet which images and labels, the objectives, and who moves whom."""
+"""Adversarial split: how codes, images and labels are combined, and which loss trains what."""
 
 import math
 from dataclasses import replace
@@ -37,10 +37,10 @@ class Decoder(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen: list[Tensor] = []
+        self.inputs: list[Tensor] = []
 
     def forward(self, codes: Tensor) -> Tensor:
-        self.seen.append(codes)
+        self.inputs.append(codes)
         return codes.sum(-1)[..., None, None, None].expand(*codes.shape[:-1], *SHAPE) / 3
 
     def reconstruction(self, codes: Tensor, images: Tensor, likelihood: Any) -> Tensor:
@@ -91,10 +91,10 @@ def losses(method: AdversarialSplit, model: Model, judge: Judge, batch: Batch) -
     return method.losses(at_step(batch, {AUTOENCODER: model, DISCRIMINATOR: judge}))
 
 
-def test_codes_of_the_pair_are_swapped_and_those_of_another_pair_meet_a_strangers_z() -> None:
+def test_codes_are_swapped_within_pairs_and_combined_with_unrelated_z() -> None:
     model, judge, batch = case()
     losses(AdversarialSplit(), model, judge, batch)
-    own, swapped, made = (codes[0] for codes in model.decoder.seen)
+    own, swapped, generated = (codes[0] for codes in model.decoder.inputs)
     s = model.first.mean[0]
     noise = KnownDraws().normal("noise", 6, UNSPECIFIED)[0]
     z = model.second.mean[0] + torch.exp(model.second.log_var[0] / 2) * noise
@@ -103,21 +103,21 @@ def test_codes_of_the_pair_are_swapped_and_those_of_another_pair_meet_a_stranger
         partner, other = row ^ 1, (row - 2) % 6
         torch.testing.assert_close(own[row], torch.cat([s[row], z[row]]))
         torch.testing.assert_close(swapped[row], torch.cat([s[partner], z[row]]))
-        stranger = z[row] if row % 2 == 0 else prior[row // 2]
-        torch.testing.assert_close(made[row], torch.cat([s[other], stranger]))
-    images = torch.sigmoid(made.sum(-1) / 3)
+        unrelated = z[row] if row % 2 == 0 else prior[row // 2]
+        torch.testing.assert_close(generated[row], torch.cat([s[other], unrelated]))
+    images = torch.sigmoid(generated.sum(-1) / 3)
     torch.testing.assert_close(judge.images[0, 6:, 0, 0, 0], images)
     torch.testing.assert_close(judge.images[0, :6], batch.images[0])
     assert judge.labels[0, :, 0].tolist() == [0, 0, 2, 2, 1, 1, 1, 1, 0, 0, 2, 2]
 
 
 def test_objectives_of_known_logits() -> None:
-    """D = 3/4 and 1/5 for real images, 1/2 and 9/10 for made ones."""
+    """D = 3/4 and 1/5 for real images, 1/2 and 9/10 for generated ones."""
     real = [math.log(3), -math.log(4)] * 3
-    made = [0.0, math.log(9)] * 3
-    model, judge, batch = case(torch.tensor([real + made], dtype=torch.float64))
-    found = losses(AdversarialSplit(swap_weight=2, beta=3, adversarial_weight=7), model, judge, batch)
-    own, swapped, _ = model.decoder.seen
+    generated = [0.0, math.log(9)] * 3
+    model, judge, batch = case(torch.tensor([real + generated], dtype=torch.float64))
+    actual = losses(AdversarialSplit(swap_weight=2, beta=3, adversarial_weight=7), model, judge, batch)
+    own, swapped, _ = model.decoder.inputs
 
     def nats(codes: Tensor) -> float:
         total = 0.0
@@ -129,7 +129,7 @@ def test_objectives_of_known_logits() -> None:
     mean, log_var = model.second.mean[0], model.second.log_var[0]
     kl = 0.5 * (mean**2 + torch.exp(log_var) - log_var - 1).sum().item() / 6
     fooling = -(math.log(1 / 2) + math.log(9 / 10)) / 2
-    told = (math.log(3 / 4) + math.log(1 / 5)) / 2 + (math.log(1 / 2) + math.log(1 / 10)) / 2
+    log_probability = (math.log(3 / 4) + math.log(1 / 5)) / 2 + (math.log(1 / 2) + math.log(1 / 10)) / 2
     terms = {
         "reconstruction": nats(own),
         "swap": nats(swapped),
@@ -138,10 +138,10 @@ def test_objectives_of_known_logits() -> None:
         "discriminator_accuracy": 0.25,
     }
     # rel 1e-5: the likelihood is computed in float32
-    assert {name: value.item() for name, value in found.terms.items()} == pytest.approx(terms, rel=1e-5)
+    assert {name: value.item() for name, value in actual.terms.items()} == pytest.approx(terms, rel=1e-5)
     expected = nats(own) + 2 * nats(swapped) + 3 * kl + 7 * fooling
-    assert found.players[AUTOENCODER].item() == pytest.approx(expected, rel=1e-5)
-    assert found.players[DISCRIMINATOR].item() == pytest.approx(-told / 2)
+    assert actual.players[AUTOENCODER].item() == pytest.approx(expected, rel=1e-5)
+    assert actual.players[DISCRIMINATOR].item() == pytest.approx(-log_probability / 2)
 
 
 def real_case(method: AdversarialSplit) -> tuple[dict[str, nn.Module], Batch]:
@@ -158,24 +158,26 @@ class TwoRuns(KnownDraws):
 
 
 def gradient(loss: Tensor, network: nn.Module) -> float:
-    found = torch.autograd.grad(loss.sum(), list(network.parameters()), allow_unused=True, retain_graph=True)
-    return sum(float(each.abs().sum()) for each in found if each is not None)
+    gradients = torch.autograd.grad(
+        loss.sum(), list(network.parameters()), allow_unused=True, retain_graph=True
+    )
+    return sum(float(part.abs().sum()) for part in gradients if part is not None)
 
 
-def test_who_moves_whom() -> None:
+def test_which_loss_trains_which_network() -> None:
     method = AdversarialSplit()
     networks, batch = real_case(method)
     model, judge = networks[AUTOENCODER], networks[DISCRIMINATOR]
     at_step = own_step(0, 60, TwoRuns(), "bernoulli")
-    found = method.losses(at_step(batch, networks))
+    losses = method.losses(at_step(batch, networks))
     first, second, decoder = (getattr(model, name) for name in ("first", "second", "decoder"))
-    assert gradient(found.terms["kl"], first) == gradient(found.terms["kl"], decoder) == 0
-    assert gradient(found.terms["kl"], second) > 0
+    assert gradient(losses.terms["kl"], first) == gradient(losses.terms["kl"], decoder) == 0
+    assert gradient(losses.terms["kl"], second) > 0
     for name in ("reconstruction", "swap", "adversarial"):
-        assert all(gradient(found.terms[name], network) > 0 for network in (first, second, decoder)), name
-        assert (gradient(found.terms[name], judge) > 0) == (name == "adversarial")
+        assert all(gradient(losses.terms[name], network) > 0 for network in (first, second, decoder)), name
+        assert (gradient(losses.terms[name], judge) > 0) == (name == "adversarial")
     # What the discriminator learns does not depend on whether the others can learn.
-    before = torch.autograd.grad(found.players[DISCRIMINATOR].sum(), list(judge.parameters()))
+    before = torch.autograd.grad(losses.players[DISCRIMINATOR].sum(), list(judge.parameters()))
     model.requires_grad_(False)
     alone = method.losses(at_step(batch, networks)).players[DISCRIMINATOR]
     after = torch.autograd.grad(alone.sum(), list(judge.parameters()))
@@ -185,12 +187,12 @@ def test_who_moves_whom() -> None:
 def test_s_is_certain_and_z_is_not() -> None:
     method = AdversarialSplit(content=1)
     networks, batch = real_case(method)
-    found = method.encode(networks, batch.images)
-    assert found.mean.shape == (2, 4, 4)
+    posterior = method.encode(networks, batch.images)
+    assert posterior.mean.shape == (2, 4, 4)
     assert not AdversarialSplit().stochastic
-    torch.testing.assert_close(found.log_var[..., 0], torch.full((2, 4), CERTAIN_LOG_VAR))
-    assert (found.log_var[..., 1:] > -5).all()
-    assert method.decode(networks, found.mean).shape == (2, 4, *TINY.shape)
+    torch.testing.assert_close(posterior.log_var[..., 0], torch.full((2, 4), CERTAIN_LOG_VAR))
+    assert (posterior.log_var[..., 1:] > -5).all()
+    assert method.decode(networks, posterior.mean).shape == (2, 4, *TINY.shape)
     assert method.content_dimensions(10) == 1
     assert replace(method, content="half").content_dimensions(10) == 5
 
@@ -198,7 +200,7 @@ def test_s_is_certain_and_z_is_not() -> None:
 @pytest.mark.parametrize(
     ("class_factors", "columns"), [("first", [0]), ("y", [2]), ("size, x", [0, 1]), ("x,size", [1, 0])]
 )
-def test_images_of_a_pair_are_of_the_class_that_is_told(class_factors: str, columns: list[int]) -> None:
+def test_images_of_a_pair_belong_to_the_labelled_class(class_factors: str, columns: list[int]) -> None:
     method, run = AdversarialSplit(class_factors=class_factors), Stream.of(3)
     source = HostBatches(TINY, torch.device("cpu"))
     assert source.label_sizes(method.sampling) == tuple(TINY.sizes[column] for column in columns)

@@ -1,4 +1,4 @@
-"""DrNet: which frames meet, the objectives of known codes and logits, and who moves whom."""
+"""DrNet: which frames are combined, the objectives of known codes and logits, and which loss trains what."""
 
 import math
 from typing import Any
@@ -51,10 +51,10 @@ def test_all_other_frames_are_met() -> None:
 class Decoder(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.seen: list[Tensor] = []
+        self.inputs: list[Tensor] = []
 
     def reconstruction(self, codes: Tensor, images: Tensor, likelihood: Any) -> Tensor:
-        self.seen.append(codes)
+        self.inputs.append(codes)
         logits = codes.sum(-1)[..., None, None, None].expand(*codes.shape[:-1], *SHAPE)
         return reconstruction_loss(logits, images, likelihood)
 
@@ -81,7 +81,7 @@ class Scenes(nn.Module):
         self.logits = torch.stack([ratios + 0.5, torch.full_like(ratios, 0.5)], dim=-1)
 
     def forward(self, pairs: Tensor) -> Tensor:
-        self.seen = pairs
+        self.inputs = pairs
         return self.logits
 
 
@@ -93,7 +93,7 @@ def test_objectives_of_known_codes_and_logits() -> None:
     scenes = Scenes([math.log(4), 0.0] * 2, [-math.log(3), 0.0] * 2)
     at_step = own_step(0, 60, draws(0), "gaussian")
     networks = {AUTOENCODER: model, SCENES: scenes}
-    found = DrNet(frames=2, alpha=5, beta=7).losses(at_step(Batch(images), networks))
+    losses = DrNet(frames=2, alpha=5, beta=7).losses(at_step(Batch(images), networks))
 
     codes = [
         [2.0, 0.5, 0.1],
@@ -101,40 +101,40 @@ def test_objectives_of_known_codes_and_logits() -> None:
         [-1.0, 3.0, 0.3],
         [0.0, 0.0, 0.4],
     ]  # content of the other frame
-    assert model.decoder.seen[0][0].tolist() == pytest.approx(np.array(codes))
+    assert model.decoder.inputs[0][0].tolist() == pytest.approx(np.array(codes))
     same, different = [[0.1, 0.2], [0.2, 0.1], [0.3, 0.4], [0.4, 0.3]], [[0.1, 0.4], [0.2, 0.3]]
-    assert scenes.seen[0, :4].tolist() == pytest.approx(np.array(same))
-    assert scenes.seen[0, 4:6].tolist() == pytest.approx(np.array(different))
+    assert scenes.inputs[0, :4].tolist() == pytest.approx(np.array(same))
+    assert scenes.inputs[0, 4:6].tolist() == pytest.approx(np.array(different))
 
-    made = 1 / (1 + np.exp(-np.array(codes).sum(1)))
-    rec = ((made[:, None] - images.view(4, 16).numpy()) ** 2).sum() / 4
+    decoded = 1 / (1 + np.exp(-np.array(codes).sum(1)))
+    rec = ((decoded[:, None] - images.view(4, 16).numpy()) ** 2).sum() / 4
     similarity = (2 * (1 + 0.25) + 2 * (1 + 9)) / 8
     undecided = -(0.5 * math.log(4 / 5 * 1 / 5) + 0.5 * math.log(1 / 2 * 1 / 2)) / 2
-    told = (math.log(4 / 5) + math.log(1 / 2)) / 2 + (math.log(3 / 4) + math.log(1 / 2)) / 2
+    log_probability = (math.log(4 / 5) + math.log(1 / 2)) / 2 + (math.log(3 / 4) + math.log(1 / 2)) / 2
     terms = {
         "reconstruction": rec,
         "similarity": similarity,
         "adversarial": undecided,
         "discriminator_accuracy": (0.5 + 0.5) / 2,
     }
-    assert {name: value.item() for name, value in found.terms.items()} == pytest.approx(terms, rel=1e-5)
+    assert {name: value.item() for name, value in losses.terms.items()} == pytest.approx(terms, rel=1e-5)
     expected = rec / 16 + 5 * similarity + 7 * undecided
-    assert found.players[AUTOENCODER].item() == pytest.approx(expected, rel=1e-5)
-    assert found.players[SCENES].item() == pytest.approx(-told, rel=1e-5)
+    assert losses.players[AUTOENCODER].item() == pytest.approx(expected, rel=1e-5)
+    assert losses.players[SCENES].item() == pytest.approx(-log_probability, rel=1e-5)
 
 
-def test_an_undecided_discriminator_is_what_the_pose_wants() -> None:
+def test_the_pose_loss_is_smallest_for_an_undecided_discriminator() -> None:
     pose = torch.zeros(1, 4, 1)
     for logit in (-3.0, 0.0, 3.0):
         scenes = Scenes([logit] * 4, [0.0] * 4)
         networks = {AUTOENCODER: Model(pose, pose), SCENES: scenes}
         at_step = own_step(0, 60, draws(0), "bernoulli")
-        found = DrNet(frames=2).losses(at_step(Batch(torch.zeros(1, 4, *SHAPE)), networks))
-        value = found.terms["adversarial"].item()
+        losses = DrNet(frames=2).losses(at_step(Batch(torch.zeros(1, 4, *SHAPE)), networks))
+        value = losses.terms["adversarial"].item()
         assert value == pytest.approx(math.log(2)) if logit == 0 else value > 1.5
 
 
-def test_who_moves_whom() -> None:
+def test_which_loss_trains_which_network() -> None:
     method = DrNet(frames=2)
     plan = Blueprint([Stream.of(0), Stream.of(1)], TINY.shape, 4)
     networks = method.networks(plan)
@@ -142,7 +142,7 @@ def test_who_moves_whom() -> None:
     assert isinstance(model, TwoPartAutoencoder)
     batch = HostBatches(TINY, torch.device("cpu")).draw(draws(0, 1), 0, "batch", 3, method.sampling)
     at_step = own_step(0, 60, draws(0, 1), "bernoulli")
-    found = method.losses(at_step(batch, networks))
+    losses = method.losses(at_step(batch, networks))
 
     def moved(loss: Tensor) -> list[bool]:
         """Content encoder, pose encoder, decoder, scene discriminator."""
@@ -151,12 +151,12 @@ def test_who_moves_whom() -> None:
             torch.autograd.grad(loss.sum(), list(p.parameters()), allow_unused=True, retain_graph=True)
             for p in players
         ]
-        return [any(g is not None and bool(g.abs().sum() > 0) for g in each) for each in gradients]
+        return [any(g is not None and bool(g.abs().sum() > 0) for g in of_player) for of_player in gradients]
 
-    assert moved(found.terms["reconstruction"]) == [True, True, True, False]
-    assert moved(found.terms["similarity"]) == [True, False, False, False]
-    assert moved(found.terms["adversarial"]) == [False, True, False, True]
-    before = torch.autograd.grad(found.players[SCENES].sum(), list(scenes.parameters()))
+    assert moved(losses.terms["reconstruction"]) == [True, True, True, False]
+    assert moved(losses.terms["similarity"]) == [True, False, False, False]
+    assert moved(losses.terms["adversarial"]) == [False, True, False, True]
+    before = torch.autograd.grad(losses.players[SCENES].sum(), list(scenes.parameters()))
     model.requires_grad_(False)
     alone = method.losses(at_step(batch, networks)).players[SCENES]
     torch.testing.assert_close(before, torch.autograd.grad(alone.sum(), list(scenes.parameters())))
@@ -167,11 +167,11 @@ def test_codes_are_certain_and_content_comes_first() -> None:
     plan = Blueprint([Stream.of(0)], TINY.shape, 4)
     networks = method.networks(plan)
     images = torch.from_numpy(TINY.observe(TINY.sample_factors(5, 0)))[None]
-    found, model = method.encode(networks, images), networks[AUTOENCODER]
+    posterior, model = method.encode(networks, images), networks[AUTOENCODER]
     assert isinstance(model, TwoPartAutoencoder)
-    torch.testing.assert_close(found.mean[..., :3], model.first(images).mean)
-    torch.testing.assert_close(found.log_var, torch.full((1, 5, 4), CERTAIN_LOG_VAR))
-    assert method.decode(networks, found.mean).shape == (1, 5, *TINY.shape)
+    torch.testing.assert_close(posterior.mean[..., :3], model.first(images).mean)
+    torch.testing.assert_close(posterior.log_var, torch.full((1, 5, 4), CERTAIN_LOG_VAR))
+    assert method.decode(networks, posterior.mean).shape == (1, 5, *TINY.shape)
     assert not method.stochastic
     assert (method.content_dimensions(4), DrNet().content_dimensions(9)) == (3, 4)
 

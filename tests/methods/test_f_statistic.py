@@ -45,11 +45,11 @@ def test_against_scipy(seed: int, size: int, dimensions: int) -> None:
     labels = stream.child("labels").integers(20, [size])[:, 0]
     shift = stream.child("shift").normal(size, 4)[labels]
     codes = stream.child("codes").normal(20, 4) + shift
-    found = separation(torch.from_numpy(codes), torch.from_numpy(labels), size, dimensions)
-    assert found.item() == pytest.approx(by_scipy(codes, labels, size, dimensions), rel=1e-5, abs=1e-6)
+    actual = separation(torch.from_numpy(codes), torch.from_numpy(labels), size, dimensions)
+    assert actual.item() == pytest.approx(by_scipy(codes, labels, size, dimensions), rel=1e-5, abs=1e-6)
 
 
-def test_a_few_dimensions_that_tell_values_apart_are_enough() -> None:
+def test_a_few_dimensions_that_separate_values_are_enough() -> None:
     labels = torch.tensor([0, 0, 0, 1, 1, 1, 2, 2, 2])
     noise = torch.from_numpy(Stream.of(0).normal(9, 3))
     codes = torch.cat([labels.double()[:, None] * 100 + noise[:, :1], noise[:, 1:]], dim=-1)
@@ -60,9 +60,9 @@ def test_a_few_dimensions_that_tell_values_apart_are_enough() -> None:
 def test_values_with_one_image_are_left_out_and_equal_codes_give_numbers() -> None:
     labels = torch.tensor([0, 0, 1, 2, 2])
     codes = torch.from_numpy(Stream.of(1).normal(5, 3)).requires_grad_()
-    found = separation(codes, labels, 4, 2)
-    assert found.item() == pytest.approx(by_scipy(codes.detach().numpy(), labels.numpy(), 4, 2), rel=1e-5)
-    [gradient] = torch.autograd.grad(found, codes)
+    actual = separation(codes, labels, 4, 2)
+    assert actual.item() == pytest.approx(by_scipy(codes.detach().numpy(), labels.numpy(), 4, 2), rel=1e-5)
+    [gradient] = torch.autograd.grad(actual, codes)
     assert not gradient[2].any()
     assert separation(codes, torch.arange(5), 5, 2).item() == 0
     same = torch.ones(5, 3, dtype=torch.float64, requires_grad=True)
@@ -73,7 +73,7 @@ def test_values_with_one_image_are_left_out_and_equal_codes_give_numbers() -> No
 def test_gradients_and_runs() -> None:
     codes = torch.stack([torch.from_numpy(Stream.of(seed).normal(12, 3)) for seed in (0, 1)]).requires_grad_()
     labels = torch.stack([torch.from_numpy(Stream.of(seed).integers(12, [3])[:, 0]) for seed in (0, 1)])
-    assert torch.autograd.gradcheck(lambda given: separation(given, labels, 3, 2), (codes,))
+    assert torch.autograd.gradcheck(lambda values: separation(values, labels, 3, 2), (codes,))
     together = separation(codes, labels, 3, 2)
     torch.testing.assert_close(together[1], separation(codes[1], labels[1], 3, 2))
 

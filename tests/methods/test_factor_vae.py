@@ -27,15 +27,15 @@ class Orders(NoDraws):
 
 
 class Recorder(nn.Module):
-    """A discriminator that keeps what it is shown, codes and shuffled ones, and gives known logits."""
+    """A discriminator that records its inputs, codes and shuffled codes, and returns known logits."""
 
     def __init__(self, *logits: Tensor) -> None:
         super().__init__()
         self.logits = list(logits)
-        self.seen: list[Tensor] = []
+        self.inputs: list[Tensor] = []
 
     def forward(self, z: Tensor) -> Tensor:
-        self.seen = list(z.chunk(2, dim=-2))
+        self.inputs = list(z.chunk(2, dim=-2))
         return torch.cat(self.logits, dim=-2)
 
 
@@ -71,11 +71,11 @@ def test_each_dimension_is_shuffled_by_itself_across_the_batch() -> None:
 def test_shuffling_keeps_columns_and_mixes_rows_in_every_run() -> None:
     batch, latents = 64, 10
     orders = [Stream.of(seed).permutations(latents, batch).tolist() for seed in (0, 1)]
-    # The value of a code says where it stood: run, row, column.
+    # The value of a code encodes its position: run, row, column.
     codes = torch.arange(2 * batch * latents).reshape(2, batch, latents)
-    found = shuffle(codes, Orders(orders))
-    assert torch.equal(found.sort(-2).values, codes)  # the same values in each column of each run
-    rows = found // latents % batch
+    actual = shuffle(codes, Orders(orders))
+    assert torch.equal(actual.sort(-2).values, codes)  # the same values in each column of each run
+    rows = actual // latents % batch
     distinct = torch.tensor([[len(set(row.tolist())) for row in run] for run in rows])
     assert distinct.double().mean() > 8  # of 10 dimensions, nearly all from different images
     assert not torch.equal(rows[0], rows[1])
@@ -85,9 +85,9 @@ def test_the_discriminator_sees_the_codes_and_the_same_batch_shuffled() -> None:
     recorder = Recorder(logits(0, 0, 0), logits(0, 0, 0))
     sample = CODES.clone().requires_grad_()
     losses(FactorVAE(), recorder, sample, other=CODES + 100)
-    assert torch.equal(recorder.seen[0], sample)
-    assert torch.equal(recorder.seen[1], SHUFFLED)
-    (to_shuffled,) = torch.autograd.grad(recorder.seen[1].sum(), sample)
+    assert torch.equal(recorder.inputs[0], sample)
+    assert torch.equal(recorder.inputs[1], SHUFFLED)
+    (to_shuffled,) = torch.autograd.grad(recorder.inputs[1].sum(), sample)
     assert not to_shuffled.any()
 
 
@@ -95,9 +95,9 @@ def test_the_second_batch_is_shuffled_if_asked_for() -> None:
     recorder = Recorder(logits(0, 0, 0), logits(0, 0, 0))
     other = (CODES + 100).requires_grad_()
     losses(FactorVAE(second_batch=True), recorder, CODES, other)
-    assert torch.equal(recorder.seen[0], CODES)
-    assert torch.equal(recorder.seen[1], SHUFFLED + 100)
-    assert not recorder.seen[1].requires_grad
+    assert torch.equal(recorder.inputs[0], CODES)
+    assert torch.equal(recorder.inputs[1], SHUFFLED + 100)
+    assert not recorder.inputs[1].requires_grad
     assert FactorVAE(second_batch=True).second_batch_needed
     assert not FactorVAE().second_batch_needed
 
@@ -111,20 +111,20 @@ def test_losses_of_known_logits() -> None:
     """The posterior is the prior, so KL = 0; D = 9/10, 1/2, 1/4 for codes and 4/5, 1/2, 1/2 if shuffled."""
     three, four = math.log(3), math.log(4)
     recorder = Recorder(logits(2 * three, 0.0, -three), logits(four, 0.0, 0.0))
-    found = losses(FactorVAE(gamma=6), recorder, CODES)
-    assert found.terms["total_correlation"].item() == pytest.approx(three / 3)
-    assert found.players[AUTOENCODER].item() == pytest.approx(5 + 6 * three / 3)
+    actual = losses(FactorVAE(gamma=6), recorder, CODES)
+    assert actual.terms["total_correlation"].item() == pytest.approx(three / 3)
+    assert actual.players[AUTOENCODER].item() == pytest.approx(5 + 6 * three / 3)
     log_joint = (math.log(9 / 10) + math.log(1 / 2) + math.log(1 / 4)) / 3
     log_shuffled = (math.log(1 / 5) + math.log(1 / 2) + math.log(1 / 2)) / 3
-    assert found.players[DISCRIMINATOR].item() == pytest.approx(-(log_joint + log_shuffled) / 2)
-    assert found.terms["discriminator_accuracy"].item() == pytest.approx((1 / 3 + 0) / 2)
+    assert actual.players[DISCRIMINATOR].item() == pytest.approx(-(log_joint + log_shuffled) / 2)
+    assert actual.terms["discriminator_accuracy"].item() == pytest.approx((1 / 3 + 0) / 2)
 
 
 def test_a_discriminator_that_is_sure_and_wrong_still_learns() -> None:
-    """The published loss clips its probabilities, so that the gradient would be zero here."""
+    """The published loss clips its probabilities, so that its gradient would be zero."""
     wrong = logits(-100, -100, -100).requires_grad_()
-    found = losses(FactorVAE(), Recorder(wrong, logits(0, 0, 0)), CODES)
-    (gradient,) = torch.autograd.grad(found.players[DISCRIMINATOR], wrong)
+    actual = losses(FactorVAE(), Recorder(wrong, logits(0, 0, 0)), CODES)
+    (gradient,) = torch.autograd.grad(actual.players[DISCRIMINATOR], wrong)
     torch.testing.assert_close(gradient, torch.tensor([[-1 / 6, 1 / 6]] * 3, dtype=torch.float64))
 
 

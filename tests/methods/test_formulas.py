@@ -48,8 +48,8 @@ def some_forward() -> StepContext:
     return forward(posterior, posterior.sample(noise))
 
 
-def autoencoder_loss(method: Method, given: StepContext) -> float:
-    return method.losses(given).players[AUTOENCODER].item()
+def autoencoder_loss(method: Method, context: StepContext) -> float:
+    return method.losses(context).players[AUTOENCODER].item()
 
 
 @pytest.mark.parametrize("estimator", ["weighted", "stratified"])
@@ -62,13 +62,13 @@ def test_each_weight_of_beta_tcvae_multiplies_its_own_term(
 ) -> None:
     """loss(beta) - loss(1) = (beta - 1) TC, and likewise for alpha and gamma."""
     neutral = BetaTCVAE(alpha=1, beta=1, gamma=1, estimator=estimator)
-    given = some_forward()
+    context = some_forward()
     changed: dict[str, Any] = {weight: 7.5}
-    difference = autoencoder_loss(replace(neutral, **changed), given) - autoencoder_loss(neutral, given)
+    difference = autoencoder_loss(replace(neutral, **changed), context) - autoencoder_loss(neutral, context)
     expected = getattr(
-        decomposition(given.forward.posterior, given.forward.sample, given.data_size, estimator), term
+        decomposition(context.forward.posterior, context.forward.sample, context.data_size, estimator), term
     ).item()
-    assert neutral.losses(given).terms[term].item() == expected
+    assert neutral.losses(context).terms[term].item() == expected
     assert difference == pytest.approx(6.5 * expected, rel=1e-12)
 
 
@@ -107,11 +107,11 @@ def test_dip_against_covariances_worked_out_by_hand(
 ) -> None:
     mean = torch.tensor(points, dtype=torch.float64) + 7  # a shift changes no covariance
     log_var = torch.tensor([0.25, 0.25, 1.0, 1.0], dtype=torch.float64).log()[:, None].expand(4, 2)
-    given = forward(Gaussian(mean, log_var), mean)
-    losses = method.losses(given)
+    context = forward(Gaussian(mean, log_var), mean)
+    losses = method.losses(context)
     assert losses.terms["off_diagonal"].item() == pytest.approx(off_diagonal)
     assert losses.terms["diagonal"].item() == pytest.approx(diagonal)
-    expected = 50 + given.forward.kl.item() + 3 * off_diagonal + 15 * diagonal
+    expected = 50 + context.forward.kl.item() + 3 * off_diagonal + 15 * diagonal
     assert losses.players[AUTOENCODER].item() == pytest.approx(expected)
 
 
@@ -160,9 +160,9 @@ def test_published_total_correlation_lacks_its_constants(published: Published) -
     """Theirs leaves out -log(N M) of log q(z) and of each log q(z_d): it is lower by (D - 1) log(N M)."""
     batch, latents = published.inputs["z"].shape
     constant = (latents - 1) * math.log(737_280 * batch)
-    found = BetaTCVAE(beta=6).losses(published.forward()).terms["total_correlation"].item()
+    actual = BetaTCVAE(beta=6).losses(published.forward()).terms["total_correlation"].item()
     expected = published.results["beta_tc_vae_total_correlation"]
-    assert found - constant == pytest.approx(expected, rel=1e-5)
+    assert actual - constant == pytest.approx(expected, rel=1e-5)
     loss = published.regulariser(BetaTCVAE(beta=6)) - 5 * constant
     assert loss == pytest.approx(published.results["beta_tc_vae_regularizer_beta6"], rel=1e-5)
 

@@ -99,8 +99,8 @@ class Runs:
 
     def log_likelihood(self, images: Tensor, values: list[Tensor]) -> Tensor:
         logits = self.model.decoder(torch.cat(values, dim=-1))
-        found: Tensor = Bernoulli(logits=logits).log_prob(as_numbers(images)).sum((-3, -2, -1))
-        return found
+        log_density: Tensor = Bernoulli(logits=logits).log_prob(as_numbers(images)).sum((-3, -2, -1))
+        return log_density
 
 
 def normal(q: Gaussian) -> Normal:
@@ -108,8 +108,8 @@ def normal(q: Gaussian) -> Normal:
 
 
 def prior(z: Tensor) -> Tensor:
-    found: Tensor = Normal(torch.zeros(()), torch.ones(())).log_prob(z).sum(-1)
-    return found
+    log_density: Tensor = Normal(torch.zeros(()), torch.ones(())).log_prob(z).sum(-1)
+    return log_density
 
 
 def test_labels_that_depend_on_z_against_a_loop_over_samples() -> None:
@@ -182,7 +182,7 @@ def test_unlabelled_images_against_relaxed_draws_written_out() -> None:
     torch.testing.assert_close(runs.losses.terms["reconstruction"], rec, rtol=1e-4, atol=1e-3)
 
 
-def test_a_run_keeps_its_temperature_in_company() -> None:
+def test_a_run_keeps_its_temperature_in_a_population() -> None:
     alone = Runs(GeneralizedM2(temperature=0.5)).losses.players[MODEL]
     other = Runs(GeneralizedM2(temperature=2.0)).losses.players[MODEL]
     method = replace(GeneralizedM2(), temperature=torch.tensor([0.5, 2.0]))
@@ -190,7 +190,7 @@ def test_a_run_keeps_its_temperature_in_company() -> None:
 
 
 def test_any_factorisation_is_declared_in_two_lines() -> None:
-    """Size given the rest of the code, a mixture of Gaussians for z, and a variable only y sees."""
+    """Size given the rest of the code, a mixture of Gaussians for z, and a parent of y only."""
     method = GeneralizedM2(
         "q(y2|x) q(z|x,y2) q(z2|x,z) q(y1|x,z)",
         "p(y1) p(z|y1) p(y2|z) p(z2) p(x|y1,y2,z,z2)",
@@ -204,7 +204,7 @@ def test_any_factorisation_is_declared_in_two_lines() -> None:
     assert method.encode(runs.networks, runs.batch.images).mean.shape == (2, 3, 6)
 
 
-def test_mistakes_are_said_in_a_sentence() -> None:
+def test_mistakes_raise_clear_errors() -> None:
     with pytest.raises(UnweaveError, match="y must come before z, which depends on it"):
         GeneralizedM2(inference="q(z|x,y) q(y|x)")
     with pytest.raises(UnweaveError, match="samples of generalized_m2 must be at least 1; got 0"):

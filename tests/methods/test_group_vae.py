@@ -66,11 +66,11 @@ def test_the_objective_of_groups_by_hand(
     dimensions = method.content_dimensions(latents)
     assert dimensions == (2 if content == "half" else content)
     of_content, of_style = by_hand(kind, posterior, size, dimensions)
-    found = losses(method, posterior)
-    assert found.players[AUTOENCODER].item() == pytest.approx(50 + 3 * (of_content + of_style) / 6)
-    assert found.terms["content_kl"].item() == pytest.approx(of_content / 6)
-    assert found.terms["style_kl"].item() == pytest.approx(of_style / 6)
-    assert found.terms["elbo"].item() == pytest.approx(-50 - (of_content + of_style) / 6)
+    actual = losses(method, posterior)
+    assert actual.players[AUTOENCODER].item() == pytest.approx(50 + 3 * (of_content + of_style) / 6)
+    assert actual.terms["content_kl"].item() == pytest.approx(of_content / 6)
+    assert actual.terms["style_kl"].item() == pytest.approx(of_style / 6)
+    assert actual.terms["elbo"].item() == pytest.approx(-50 - (of_content + of_style) / 6)
 
 
 @BOTH
@@ -108,16 +108,16 @@ def test_groups_of_any_size_after_training(kind: type[MLVAE | GVAE], tmp_path: P
     for m in (1, 2, 7):
         method = run.spec.method
         assert isinstance(method, MLVAE | GVAE)
-        each = run.posterior(images[:m])
-        together = method.group_posterior(each)
-        assert together.mean.shape == (m, 4)
-        assert (together.mean[:, :2] == together.mean[:1, :2]).all()
-        assert torch.equal(together.mean[:, 2:], each.mean[:, 2:])
+        separate = run.posterior(images[:m])
+        shared = method.group_posterior(separate)
+        assert shared.mean.shape == (m, 4)
+        assert (shared.mean[:, :2] == shared.mean[:1, :2]).all()
+        assert torch.equal(shared.mean[:, 2:], separate.mean[:, 2:])
         if kind is GVAE:
-            torch.testing.assert_close(together.mean[0, :2], each.mean[:, :2].mean(0))
+            torch.testing.assert_close(shared.mean[0, :2], separate.mean[:, :2].mean(0))
         else:
-            precision = torch.exp(-each.log_var[:, :2]).sum(0)
-            torch.testing.assert_close(together.log_var[0, :2], -precision.log())
+            precision = torch.exp(-separate.log_var[:, :2]).sum(0)
+            torch.testing.assert_close(shared.log_var[0, :2], -precision.log())
     assert {"content_kl", "style_kl"} < set(run.log.columns)
 
 

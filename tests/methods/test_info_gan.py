@@ -50,23 +50,23 @@ class PlainGenerator(nn.Module):
 
 
 class KnownVerdict(ReadingDiscriminator):
-    """D and Q that say what they are told; Q guesses the code plus an error."""
+    """D with known logits, and Q that predicts the code plus an error."""
 
     def __init__(self, real: list[float], fake: list[float], latents: int, error: float) -> None:
         nn.Module.__init__(self)
         self.latents, self.error = latents, error
         self.logits = torch.tensor([real + fake, real + fake])
-        self.seen: list[Tensor] = []
+        self.inputs: list[Tensor] = []
 
     def forward(self, x: Tensor) -> tuple[Tensor, Gaussian]:
-        self.seen.append(x)
+        self.inputs.append(x)
         codes = x[:, :, 0, 0, ::8].logit() / 2  # undoes the plain generator
         guess = codes + self.error
         return self.logits, Gaussian(guess, torch.zeros_like(guess))
 
 
 class Nearest(nn.Module):
-    """H for the plain generator: the code whose shade differs least, and how sure it is."""
+    """H for the plain generator: the code whose shade differs least, with a known confidence."""
 
     def __init__(self, sharpness: float) -> None:
         super().__init__()
@@ -97,14 +97,14 @@ BOUND = 4 * (math.log(2) - 0.125 - 0.5 * math.log(2 * math.pi))
 
 
 def test_objectives_of_known_verdicts() -> None:
-    found = known(InfoGAN(lambda_=0.3)).losses()
-    assert found.terms["generator"].tolist() == pytest.approx([FOOLED] * 2)
-    assert found.terms["discriminator"].tolist() == pytest.approx([UNSURE] * 2)
-    assert found.terms["information"].tolist() == pytest.approx([BOUND] * 2, rel=1e-4)
-    assert found.terms["code_error"].tolist() == pytest.approx([0.25] * 2, rel=1e-4)
-    assert found.players[GENERATOR].tolist() == pytest.approx([FOOLED - 0.3 * BOUND] * 2, rel=1e-4)
-    assert found.players[DISCRIMINATOR].tolist() == pytest.approx([UNSURE - 0.3 * BOUND] * 2, rel=1e-4)
-    assert found.terms["discriminator_accuracy"].tolist() == pytest.approx([1 / 6] * 2)
+    losses = known(InfoGAN(lambda_=0.3)).losses()
+    assert losses.terms["generator"].tolist() == pytest.approx([FOOLED] * 2)
+    assert losses.terms["discriminator"].tolist() == pytest.approx([UNSURE] * 2)
+    assert losses.terms["information"].tolist() == pytest.approx([BOUND] * 2, rel=1e-4)
+    assert losses.terms["code_error"].tolist() == pytest.approx([0.25] * 2, rel=1e-4)
+    assert losses.players[GENERATOR].tolist() == pytest.approx([FOOLED - 0.3 * BOUND] * 2, rel=1e-4)
+    assert losses.players[DISCRIMINATOR].tolist() == pytest.approx([UNSURE - 0.3 * BOUND] * 2, rel=1e-4)
+    assert losses.terms["discriminator_accuracy"].tolist() == pytest.approx([1 / 6] * 2)
 
 
 def test_the_discriminator_sees_the_data_first_and_then_as_many_generated_images() -> None:
@@ -112,11 +112,11 @@ def test_the_discriminator_sees_the_data_first_and_then_as_many_generated_images
     case.losses()
     discriminator = case.networks[DISCRIMINATOR]
     assert isinstance(discriminator, KnownVerdict)
-    (seen,) = discriminator.seen
-    assert seen.shape == (2, 6, 1, 32, 32)
-    assert (seen[:, :3] == 1).all()
+    (inputs,) = discriminator.inputs
+    assert inputs.shape == (2, 6, 1, 32, 32)
+    assert (inputs[:, :3] == 1).all()
     codes = 2 * case.step.draws.uniform("codes", 3, 4) - 1
-    torch.testing.assert_close(seen[:, 3:], case.networks[GENERATOR](codes).sigmoid())
+    torch.testing.assert_close(inputs[:, 3:], case.networks[GENERATOR](codes).sigmoid())
 
 
 def test_a_perfect_guess_is_worth_the_codes_entropy() -> None:
@@ -141,12 +141,12 @@ def test_the_bound_is_below_the_information_of_a_noisy_channel_and_close(deviati
     """Q = N(x, deviation^2) is the true posterior but near -1 and 1, where it does not know of the ends."""
     draws = draws_at(seeds=(0,))
     codes = 2 * draws.uniform("codes", 200_000, 1) - 1
-    seen = codes + deviation * draws.normal("channel", 200_000, 1)
-    posterior = Gaussian(seen, torch.full_like(seen, 2 * math.log(deviation)))
+    inputs = codes + deviation * draws.normal("channel", 200_000, 1)
+    posterior = Gaussian(inputs, torch.full_like(inputs, 2 * math.log(deviation)))
     bound, truth = float(information_bound(posterior, codes)), true_information(deviation)
     assert bound == pytest.approx(math.log(2) - float(norm.entropy(scale=deviation)), abs=0.005)
     assert truth - deviation < bound < truth
-    blurred = Gaussian(seen, posterior.log_var + 1)
+    blurred = Gaussian(inputs, posterior.log_var + 1)
     assert float(information_bound(blurred, codes)) < bound
 
 
@@ -182,22 +182,22 @@ def test_gaps_may_differ_between_runs() -> None:
     assert float(apart[1][apart[1] > 0].min()) >= 1.5 - 1e-6
 
 
-def test_who_sees_plain_codes_finds_the_shared_one() -> None:
+def test_a_judge_of_plain_codes_predicts_the_shared_one() -> None:
     method = InfoGANCR(alpha=2.0, alpha_from=0.0, gap_end=0.5)
-    found = known(method, sharpness=1e4).losses()
+    losses = known(method, sharpness=1e4).losses()
     without = known(InfoGAN()).losses()
-    assert found.terms["contrastive_accuracy"].tolist() == [1.0, 1.0]
-    assert found.terms["contrastive"].tolist() == pytest.approx([0.0, 0.0], abs=1e-6)
-    torch.testing.assert_close(found.players[GENERATOR], without.players[GENERATOR])
+    assert losses.terms["contrastive_accuracy"].tolist() == [1.0, 1.0]
+    assert losses.terms["contrastive"].tolist() == pytest.approx([0.0, 0.0], abs=1e-6)
+    torch.testing.assert_close(losses.players[GENERATOR], without.players[GENERATOR])
 
 
-def test_who_sees_nothing_can_only_guess() -> None:
-    found = known(InfoGANCR(alpha=2.0, alpha_from=0.0), sharpness=0.0).losses()
+def test_a_judge_without_information_guesses_at_random() -> None:
+    losses = known(InfoGANCR(alpha=2.0, alpha_from=0.0), sharpness=0.0).losses()
     without = known(InfoGAN()).losses()
-    assert found.players[PAIR_JUDGE].tolist() == pytest.approx([math.log(4)] * 2)
+    assert losses.players[PAIR_JUDGE].tolist() == pytest.approx([math.log(4)] * 2)
     expected = without.players[GENERATOR] + 2 * math.log(4)
-    torch.testing.assert_close(found.players[GENERATOR], expected)
-    torch.testing.assert_close(found.players[DISCRIMINATOR], without.players[DISCRIMINATOR])
+    torch.testing.assert_close(losses.players[GENERATOR], expected)
+    torch.testing.assert_close(losses.players[DISCRIMINATOR], without.players[DISCRIMINATOR])
 
 
 def test_a_judge_learns_to_tell_the_shared_code_of_a_plain_generator() -> None:
@@ -226,7 +226,7 @@ def test_without_weight_it_is_info_gan() -> None:
         torch.testing.assert_close(one.gradients(player), other.gradients(player))
 
 
-def test_before_its_step_nobody_listens_to_the_judge() -> None:
+def test_the_regulariser_is_inactive_before_its_first_step() -> None:
     method = InfoGANCR(alpha=3.0, alpha_from=0.25)
     at = (74_999, 75_000)  # of 300,000
     before, after = (Played.of(method, step=step) for step in at)
@@ -236,35 +236,35 @@ def test_before_its_step_nobody_listens_to_the_judge() -> None:
     torch.testing.assert_close(after.losses().players[GENERATOR], plain[1] + 3 * contrast)
 
 
-def test_while_the_judge_rests_it_is_info_gan_and_the_log_says_what_guessing_gives() -> None:
-    """Whether its network is there, because another run of the population has begun, makes no difference."""
+def test_before_the_judge_starts_it_is_info_gan_and_logs_random_guesses() -> None:
+    """It makes no difference whether the network of H exists because another run has started it."""
     method = InfoGANCR(alpha=3.0, alpha_from=0.25)
-    there = Played.of(method)
-    networks = {name: net for name, net in there.networks.items() if name != PAIR_JUDGE}
-    found, plain = (
-        replace(there, step=replace(there.step, networks=networks)).losses(),
+    with_judge = Played.of(method)
+    networks = {name: net for name, net in with_judge.networks.items() if name != PAIR_JUDGE}
+    losses, plain = (
+        replace(with_judge, step=replace(with_judge.step, networks=networks)).losses(),
         Played.of(InfoGAN()).losses(),
     )
-    assert found.players.keys() == plain.players.keys()
-    for player in found.players:
-        assert torch.equal(found.players[player], plain.players[player])
-    assert found.terms["contrastive"].tolist() == pytest.approx([math.log(4)] * 2)
-    assert found.terms["contrastive_accuracy"].tolist() == [0.25, 0.25]
-    torch.testing.assert_close(dict(found.terms), dict(there.losses().terms))
+    assert losses.players.keys() == plain.players.keys()
+    for player in losses.players:
+        assert torch.equal(losses.players[player], plain.players[player])
+    assert losses.terms["contrastive"].tolist() == pytest.approx([math.log(4)] * 2)
+    assert losses.terms["contrastive_accuracy"].tolist() == [0.25, 0.25]
+    torch.testing.assert_close(dict(losses.terms), dict(with_judge.losses().terms))
 
 
 @pytest.mark.parametrize("method", [InfoGAN(), InfoGANCR(alpha_from=0.0)], ids=["info_gan", "info_gan_cr"])
 def test_the_generator_has_the_same_objective_in_its_own_turn(method: Method) -> None:
-    """D is not asked about images of the data then; its verdict of the others does not depend on them."""
+    """D gets no images of the data in this turn; its output for generated images does not depend on them."""
     case = Played.of(method)
     own = replace(case, step=replace(case.step, turn=(GENERATOR,)))
-    found = own.losses()
-    assert DISCRIMINATOR not in found.players
-    torch.testing.assert_close(found.players[GENERATOR], case.losses().players[GENERATOR])
+    losses = own.losses()
+    assert DISCRIMINATOR not in losses.players
+    torch.testing.assert_close(losses.players[GENERATOR], case.losses().players[GENERATOR])
     torch.testing.assert_close(own.gradients(GENERATOR), case.gradients(GENERATOR), rtol=1e-3, atol=1e-5)
 
 
-def test_who_judges_moves_first_and_the_generator_twice() -> None:
+def test_discriminator_and_judge_move_first_and_the_generator_twice() -> None:
     assert InfoGAN().turns == ((DISCRIMINATOR,), (GENERATOR,), (GENERATOR,))
     assert InfoGANCR().turns == ((DISCRIMINATOR, PAIR_JUDGE), (GENERATOR,), (GENERATOR,))
     judge = InfoGANCR(alpha_from=0.3).players[-1]
@@ -297,8 +297,8 @@ def test_pairs_have_the_same_noise() -> None:
 
     case = known(InfoGANCR(alpha_from=0.0))
     networks = {**case.networks, GENERATOR: Noise(), PAIR_JUDGE: Same()}
-    found = case.method.losses(replace(case.step, networks=networks))
-    assert found.terms["contrastive"].tolist() == pytest.approx([math.log(4)] * 2)
+    losses = case.method.losses(replace(case.step, networks=networks))
+    assert losses.terms["contrastive"].tolist() == pytest.approx([math.log(4)] * 2)
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""InfoVAE: the terms of its formula, what is held fixed, and who moves whom."""
+"""InfoVAE: the terms of its formula, what is held fixed, and which loss trains what."""
 
 import math
 from dataclasses import replace
@@ -40,15 +40,15 @@ class Prior(NoDraws):
 
 
 class Recorder(nn.Module):
-    """A discriminator that keeps what it is shown and gives known logits, of codes and of the prior."""
+    """A discriminator that records its inputs and returns known logits, of codes and of the prior."""
 
     def __init__(self, codes: Tensor, prior: Tensor) -> None:
         super().__init__()
         self.logits = torch.cat([codes, prior])
-        self.seen: list[Tensor] = []
+        self.inputs: list[Tensor] = []
 
     def forward(self, z: Tensor) -> Tensor:
-        self.seen.append(z)
+        self.inputs.append(z)
         return self.logits
 
 
@@ -83,20 +83,20 @@ def small_discriminator() -> nn.Module:
     return nn.Sequential(layer, nn.Tanh())
 
 
-def gradients(losses: Losses, given: StepContext) -> tuple[Tensor, ...]:
-    inputs = (given.forward.posterior.mean, given.forward.posterior.log_var)
+def gradients(losses: Losses, context: StepContext) -> tuple[Tensor, ...]:
+    inputs = (context.forward.posterior.mean, context.forward.posterior.log_var)
     return torch.autograd.grad(losses.players[AUTOENCODER], inputs, retain_graph=True)
 
 
 @every_divergence
 def test_at_alpha_0_and_lambda_1_it_is_the_vae_to_the_last_bit(divergence: Divergence) -> None:
-    given = forward(small_discriminator())
-    found = InfoVAE(alpha=0, lambda_=1, divergence=divergence).losses(given)
-    expected = VAE().losses(given)
-    assert torch.equal(found.players[AUTOENCODER], expected.players[AUTOENCODER])
-    for mine, theirs in zip(gradients(found, given), gradients(expected, given), strict=True):
+    context = forward(small_discriminator())
+    losses = InfoVAE(alpha=0, lambda_=1, divergence=divergence).losses(context)
+    expected = VAE().losses(context)
+    assert torch.equal(losses.players[AUTOENCODER], expected.players[AUTOENCODER])
+    for mine, theirs in zip(gradients(losses, context), gradients(expected, context), strict=True):
         assert torch.equal(mine, theirs)
-    assert {name: found.terms[name] for name in expected.terms} == dict(expected.terms)
+    assert {name: losses.terms[name] for name in expected.terms} == dict(expected.terms)
 
 
 # (alpha, lambda, weight of KL, weight of the divergence)
@@ -105,10 +105,10 @@ WEIGHTS = [(0.0, 1000.0, 1.0, 999.0), (1.0, 50.0, 0.0, 50.0), (0.25, 1.5, 0.75, 
 
 @pytest.mark.parametrize(("alpha", "lambda_", "of_kl", "of_divergence"), WEIGHTS)
 def test_weights_of_the_formula(alpha: float, lambda_: float, of_kl: float, of_divergence: float) -> None:
-    given = forward()
-    losses = InfoVAE(alpha=alpha, lambda_=lambda_).losses(given)
-    divergence = mmd(given.forward.sample, numbers("prior"), torch.tensor(9.0)).item()
-    vae = given.forward.reconstruction.item() + of_kl * given.forward.kl.item()
+    context = forward()
+    losses = InfoVAE(alpha=alpha, lambda_=lambda_).losses(context)
+    divergence = mmd(context.forward.sample, numbers("prior"), torch.tensor(9.0)).item()
+    vae = context.forward.reconstruction.item() + of_kl * context.forward.kl.item()
     expected = vae + of_divergence * divergence
     assert losses.players[AUTOENCODER].item() == pytest.approx(expected)
     assert losses.terms["divergence"].item() == pytest.approx(divergence)
@@ -120,64 +120,64 @@ def test_the_divergence_of_known_codes() -> None:
     one, four = math.exp(-1), math.exp(-4)
     expected = (2 + 2 * four) / 4 + (2 + 2 * one) / 4 - 2 * (1 + 2 * one + four) / 4
     zeros = torch.zeros(2, 1, dtype=torch.float64)
-    given = with_pass(
+    context = with_pass(
         forward(),
         reconstruction=torch.tensor(5.0, dtype=torch.float64),
         posterior=Gaussian(zeros, zeros),
         sample=torch.tensor([[0.0], [2.0]], dtype=torch.float64),
     )
     draws = Prior(torch.tensor([[0.0], [1.0]], dtype=torch.float64))
-    losses = InfoVAE(alpha=0.5, lambda_=10).losses(replace(given, draws=draws))
+    losses = InfoVAE(alpha=0.5, lambda_=10).losses(replace(context, draws=draws))
     assert losses.players[AUTOENCODER].item() == pytest.approx(5 + 9.5 * expected)
 
 
 @pytest.mark.parametrize("bandwidth", get_args(Bandwidth))
 def test_the_stein_gradient_is_the_direction(bandwidth: Bandwidth) -> None:
-    given = forward()
-    width = kernel_bandwidth(given.forward.sample, bandwidth)
+    context = forward()
+    width = kernel_bandwidth(context.forward.sample, bandwidth)
     method = InfoVAE(alpha=1, lambda_=2, divergence="stein", bandwidth=bandwidth)
-    losses = method.losses(given)
-    (found,) = torch.autograd.grad(losses.players[AUTOENCODER], given.forward.sample, retain_graph=True)
-    (of_reconstruction,) = torch.autograd.grad(given.forward.reconstruction, given.forward.sample)
-    expected = of_reconstruction - 2 * stein_direction(given.forward.sample, width) / 8
-    torch.testing.assert_close(found, expected)
+    losses = method.losses(context)
+    (gradient,) = torch.autograd.grad(losses.players[AUTOENCODER], context.forward.sample, retain_graph=True)
+    (of_reconstruction,) = torch.autograd.grad(context.forward.reconstruction, context.forward.sample)
+    expected = of_reconstruction - 2 * stein_direction(context.forward.sample, width) / 8
+    torch.testing.assert_close(gradient, expected)
     assert losses.terms["divergence"].item() == pytest.approx(
-        stein_discrepancy(given.forward.sample, width).item()
+        stein_discrepancy(context.forward.sample, width).item()
     )
 
 
 def test_the_median_is_that_of_codes_and_prior_and_is_held_fixed() -> None:
-    given = forward()
+    context = forward()
     method = InfoVAE(alpha=1, lambda_=1, bandwidth="median")
-    losses = method.losses(given)
-    points = torch.cat([given.forward.sample, numbers("prior")]).detach()
+    losses = method.losses(context)
+    points = torch.cat([context.forward.sample, numbers("prior")]).detach()
     distances = sorted((a - b).square().sum().item() for i, a in enumerate(points) for b in points[:i])
     width = torch.tensor(distances[len(distances) // 2], dtype=torch.float64)
-    divergence = mmd(given.forward.sample, numbers("prior"), width)
+    divergence = mmd(context.forward.sample, numbers("prior"), width)
     assert losses.terms["divergence"].item() == pytest.approx(divergence.item())
     expected = torch.autograd.grad(
-        given.forward.reconstruction + divergence, given.forward.sample, retain_graph=True
+        context.forward.reconstruction + divergence, context.forward.sample, retain_graph=True
     )
-    found = torch.autograd.grad(losses.players[AUTOENCODER], given.forward.sample)
-    torch.testing.assert_close(found, expected)
+    gradients = torch.autograd.grad(losses.players[AUTOENCODER], context.forward.sample)
+    torch.testing.assert_close(gradients, expected)
 
 
 def test_the_discriminator_sees_codes_and_the_prior() -> None:
     recorder = Recorder(logits(*[0.0] * 8), logits(*[0.0] * 8))
-    given = forward(recorder)
-    InfoVAE(divergence="adversarial").losses(given)
-    (seen,) = recorder.seen
-    assert torch.equal(seen, torch.cat([given.forward.sample, numbers("prior")]))
-    (gradient,) = torch.autograd.grad(seen.sum(), given.forward.sample)
+    context = forward(recorder)
+    InfoVAE(divergence="adversarial").losses(context)
+    (inputs,) = recorder.inputs
+    assert torch.equal(inputs, torch.cat([context.forward.sample, numbers("prior")]))
+    (gradient,) = torch.autograd.grad(inputs.sum(), context.forward.sample)
     assert (gradient == 1).all()
 
 
 def test_losses_of_known_logits() -> None:
     """D = 3/4 for all codes and 1/5 for all draws from the prior."""
     three, four = math.log(3), math.log(4)
-    given = forward(Recorder(logits(*[three] * 8), logits(*[-four] * 8)))
-    losses = InfoVAE(alpha=0.5, lambda_=7, divergence="adversarial").losses(given)
-    expected = given.forward.reconstruction.item() + 0.5 * given.forward.kl.item() + 6.5 * three
+    context = forward(Recorder(logits(*[three] * 8), logits(*[-four] * 8)))
+    losses = InfoVAE(alpha=0.5, lambda_=7, divergence="adversarial").losses(context)
+    expected = context.forward.reconstruction.item() + 0.5 * context.forward.kl.item() + 6.5 * three
     assert losses.players[AUTOENCODER].item() == pytest.approx(expected)
     assert losses.players[DISCRIMINATOR].item() == pytest.approx(-(math.log(3 / 4) + math.log(4 / 5)) / 2)
     assert losses.terms["divergence"].item() == pytest.approx(three)
@@ -187,11 +187,11 @@ def test_losses_of_known_logits() -> None:
 def test_a_better_discriminator_and_a_better_encoder_pull_in_opposite_directions() -> None:
     """A step of the encoder down its loss raises the discriminator's: it is a game, and each has its side."""
     network = small_discriminator()
-    given = with_pass(forward(network), reconstruction=torch.zeros((), dtype=torch.float64))
+    context = with_pass(forward(network), reconstruction=torch.zeros((), dtype=torch.float64))
     method = InfoVAE(alpha=1, lambda_=1, divergence="adversarial")
-    before = method.losses(given)
-    (gradient,) = torch.autograd.grad(before.players[AUTOENCODER], given.forward.sample)
-    after = method.losses(with_pass(given, sample=given.forward.sample - 0.5 * gradient))
+    before = method.losses(context)
+    (gradient,) = torch.autograd.grad(before.players[AUTOENCODER], context.forward.sample)
+    after = method.losses(with_pass(context, sample=context.forward.sample - 0.5 * gradient))
     assert after.players[AUTOENCODER] < before.players[AUTOENCODER]
     assert after.players[DISCRIMINATOR] > before.players[DISCRIMINATOR]
 

@@ -31,9 +31,9 @@ class Case:
 
     @property
     def ladder(self) -> Ladder:
-        found = self.networks[AUTOENCODER]
-        assert isinstance(found, Ladder)
-        return found
+        network = self.networks[AUTOENCODER]
+        assert isinstance(network, Ladder)
+        return network
 
     @torch.no_grad()
     def losses(self, step: int | Tensor = 0) -> Losses:
@@ -44,30 +44,33 @@ class Case:
 @torch.no_grad()
 def test_the_objective_is_the_negative_elbo_with_a_divergence_for_each_layer() -> None:
     case = Case(LadderVAE(beta=3.0, warm_up=0.0), LadderVAE(beta=0.5, warm_up=0.0))
-    found = case.losses()
+    losses = case.losses()
     z, noise = torch.zeros(2, IMAGES, 0), case.draws.normal("noise", IMAGES, LATENTS)
     priors = [None, *case.ladder.priors]
     divergences = []
     for evidence, prior_of in zip(case.ladder.bottom_up(case.batch.images), priors, strict=True):
         size = evidence.mean.shape[-1]
-        its_noise = noise[..., z.shape[-1] : z.shape[-1] + size]
+        layer_noise = noise[..., z.shape[-1] : z.shape[-1] + size]
         precision = torch.exp(-evidence.log_var)
         posterior, prior = Normal(evidence.mean, precision.rsqrt()), Normal(torch.zeros(size), 1.0)
         if prior_of is not None:
-            given = prior_of(z)
-            both = precision + torch.exp(-given.log_var)
-            mean = (evidence.mean * precision + given.mean * torch.exp(-given.log_var)) / both
-            posterior, prior = Normal(mean, both.rsqrt()), Normal(given.mean, torch.exp(given.log_var / 2))
+            layer_prior = prior_of(z)
+            both = precision + torch.exp(-layer_prior.log_var)
+            mean = (evidence.mean * precision + layer_prior.mean * torch.exp(-layer_prior.log_var)) / both
+            posterior, prior = (
+                Normal(mean, both.rsqrt()),
+                Normal(layer_prior.mean, torch.exp(layer_prior.log_var / 2)),
+            )
         divergences.append(kl_divergence(posterior, prior).sum(-1).mean(-1))
-        z = torch.cat([z, posterior.mean + posterior.stddev * its_noise], dim=-1)
+        z = torch.cat([z, posterior.mean + posterior.stddev * layer_noise], dim=-1)
     rec = case.ladder.decoder.reconstruction(z, case.batch.images, "bernoulli")
     kl = torch.stack(divergences).sum(0)
-    torch.testing.assert_close(found.terms["reconstruction"], rec)
-    torch.testing.assert_close(found.terms["kl"], kl)
-    torch.testing.assert_close(found.terms["elbo"], -(rec + kl))
+    torch.testing.assert_close(losses.terms["reconstruction"], rec)
+    torch.testing.assert_close(losses.terms["kl"], kl)
+    torch.testing.assert_close(losses.terms["elbo"], -(rec + kl))
     for layer, expected in zip(("kl_3", "kl_2", "kl_1"), divergences, strict=True):
-        torch.testing.assert_close(found.terms[layer], expected)
-    torch.testing.assert_close(found.players[AUTOENCODER], rec + torch.tensor([3.0, 0.5]) * kl)
+        torch.testing.assert_close(losses.terms[layer], expected)
+    torch.testing.assert_close(losses.players[AUTOENCODER], rec + torch.tensor([3.0, 0.5]) * kl)
 
 
 @pytest.mark.parametrize(
@@ -75,11 +78,11 @@ def test_the_objective_is_the_negative_elbo_with_a_divergence_for_each_layer() -
 )
 def test_the_weight_of_the_divergences_grows(step: int, weights: list[float]) -> None:
     case = Case(*(LadderVAE(beta=4.0, warm_up=warm_up) for warm_up in (10.0, 1.0, 0.0)))
-    for given in (step, torch.tensor(step)):
-        found = case.losses(given)
-        torch.testing.assert_close(found.terms["weight"], torch.tensor(weights))
-        expected = found.terms["reconstruction"] + torch.tensor(weights) * found.terms["kl"]
-        torch.testing.assert_close(found.players[AUTOENCODER], expected)
+    for at in (step, torch.tensor(step)):
+        losses = case.losses(at)
+        torch.testing.assert_close(losses.terms["weight"], torch.tensor(weights))
+        expected = losses.terms["reconstruction"] + torch.tensor(weights) * losses.terms["kl"]
+        torch.testing.assert_close(losses.players[AUTOENCODER], expected)
 
 
 @torch.no_grad()

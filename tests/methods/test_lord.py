@@ -1,4 +1,4 @@
-"""LORD: both stages in numbers, when each counts, and who moves in which."""
+"""LORD: losses of both stages, when each is active, and which networks it trains."""
 
 import math
 from typing import Any
@@ -26,7 +26,7 @@ from unweave.streams import Stream
 SHAPE = (1, 4, 4)
 LABELS, INDEX = torch.tensor([[[1], [0], [1]]]), torch.tensor([[2, 0, 2]])
 CLASSES, CONTENTS = [[10.0], [-1.0]], [[0.5, 1.0], [9.0, 9.0], [-0.5, 2.0]]
-FOUND = [[0.0, 0.3, -0.2], [0.5, -1.0, 0.4], [0.1, 0.2, 0.3]]  # by the encoders: class, content
+ENCODED = [[0.0, 0.3, -0.2], [0.5, -1.0, 0.4], [0.1, 0.2, 0.3]]  # by the encoders: class, content
 NOISE = [[0.1, -0.2], [0.3, 0.4], [-0.5, 0.6]]
 
 
@@ -50,26 +50,26 @@ class Model(TwoPartAutoencoder):
 
     def __init__(self) -> None:
         nn.Module.__init__(self)
-        self.decoder, self.found = Decoder(), torch.tensor([FOUND])
+        self.decoder, self.codes = Decoder(), torch.tensor([ENCODED])
 
     def encode_parts(self, _images: Tensor) -> tuple[Gaussian, Gaussian]:
-        first, second = self.found[..., :1], self.found[..., 1:]
+        first, second = self.codes[..., :1], self.codes[..., 1:]
         return Gaussian(first, first), Gaussian(second, second)
 
 
 def tables() -> CodeTables:
-    made = CodeTables([Stream.of(0)], (2,), 3, 1, 2)
+    tables_of_codes = CodeTables([Stream.of(0)], (2,), 3, 1, 2)
     with torch.no_grad():
-        made.classes.rows.copy_(torch.tensor([CLASSES]))
-        made.images.rows.copy_(torch.tensor([CONTENTS]))
-    return made
+        tables_of_codes.classes.rows.copy_(torch.tensor([CLASSES]))
+        tables_of_codes.images.rows.copy_(torch.tensor([CONTENTS]))
+    return tables_of_codes
 
 
 def slow_distance(logit: float, image: np.ndarray) -> float:
-    """rec / N and the pyramid's levels for an image (4, 4) of bytes and a made one of equal pixels."""
-    made, x = 1 / (1 + math.exp(-logit)), image / 255
-    rec = float(-(x * math.log(made) + (1 - x) * math.log(1 - made)).mean())
-    difference, levels = made - x, 0.0
+    """rec / N and the pyramid's levels for an image (4, 4) of bytes and a decoded one of equal pixels."""
+    pixel, x = 1 / (1 + math.exp(-logit)), image / 255
+    rec = float(-(x * math.log(pixel) + (1 - x) * math.log(1 - pixel)).mean())
+    difference, levels = pixel - x, 0.0
     while len(difference) > 1:
         size = len(difference) // 2
         coarse = difference.reshape(size, 2, size, 2).mean((1, 3))
@@ -88,18 +88,18 @@ def test_both_stages_in_numbers(step: int, stage: int) -> None:
     method = LORD(content_std=0.5, content_decay=0.25, encoder_weight=3, second_stage=0.6)
     networks = {AUTOENCODER: Model(), CODES: tables()}
     at_step = own_step(step, 60, KnownNoise(), "bernoulli", steps=100)
-    found = method.losses(at_step(batch, networks))
+    losses = method.losses(at_step(batch, networks))
 
     first = second = size = class_error = content_error = 0.0
     for row in range(3):
         [e], c = CLASSES[LABELS[0, row, 0]], np.array(CONTENTS[INDEX[0, row]])
-        noisy, code = c + 0.5 * np.array(NOISE[row]), FOUND[row]
+        noisy, code = c + 0.5 * np.array(NOISE[row]), ENCODED[row]
         first += slow_distance(e / 4 + noisy[0] - noisy[1], drawn[row]) / 3
         second += slow_distance(code[0] / 4 + code[1] - code[2], drawn[row]) / 3
         size += (c**2).sum() / 3
         class_error += (code[0] - e) ** 2 / 3
         content_error += ((np.array(code[1:]) - c) ** 2).mean() / 3
-    terms = {name: value.item() for name, value in found.terms.items()}
+    terms = {name: value.item() for name, value in losses.terms.items()}
     expected = {
         "distance": first,
         "content_size": size,
@@ -112,8 +112,8 @@ def test_both_stages_in_numbers(step: int, stage: int) -> None:
     first_loss = first + 0.25 * size
     second_loss = second + 3 * (class_error + content_error)
     loss = first_loss if stage == 1 else second_loss
-    assert found.players[AUTOENCODER].item() == pytest.approx(loss, rel=1e-5)
-    assert found.players[CODES].item() == pytest.approx(first_loss if stage == 1 else 0, rel=1e-5)
+    assert losses.players[AUTOENCODER].item() == pytest.approx(loss, rel=1e-5)
+    assert losses.players[CODES].item() == pytest.approx(first_loss if stage == 1 else 0, rel=1e-5)
 
 
 class Runs:
@@ -151,12 +151,12 @@ class Runs:
         return [any(g is not None and bool(g.abs().sum() > 0) for g in each) for each in gradients]
 
 
-def test_who_moves_in_which_stage() -> None:
+def test_which_stage_trains_which_network() -> None:
     """At step 7 the run of 10 steps is in its second stage, the run of 20 in its first."""
     runs = Runs()
-    found = runs.losses(7)
-    assert found.terms["stage"].tolist() == [2, 1]
-    autoencoder, codes = found.players[AUTOENCODER], found.players[CODES]
+    losses = runs.losses(7)
+    assert losses.terms["stage"].tolist() == [2, 1]
+    autoencoder, codes = losses.players[AUTOENCODER], losses.players[CODES]
     assert runs.moved(autoencoder[0]) == [True, True, True, False, False], "codes are mere targets"
     assert runs.moved(autoencoder[1]) == [False, False, True, True, True]
     assert runs.moved(codes[0]) == [False] * 5
@@ -177,12 +177,12 @@ def test_settings_may_differ_between_runs() -> None:
 
 def test_codes_are_what_the_encoders_find() -> None:
     runs = Runs(class_latents=3)
-    found = runs.method.encode(runs.networks, runs.batch.images)
+    posterior = runs.method.encode(runs.networks, runs.batch.images)
     model = runs.networks[AUTOENCODER]
     assert isinstance(model, TwoPartAutoencoder)
-    torch.testing.assert_close(found.mean[..., :3], model.first(runs.batch.images).mean)
-    torch.testing.assert_close(found.log_var, torch.full((2, 4, 4), CERTAIN_LOG_VAR))
-    assert runs.method.decode(runs.networks, found.mean).shape == (2, 4, *TINY.shape)
+    torch.testing.assert_close(posterior.mean[..., :3], model.first(runs.batch.images).mean)
+    torch.testing.assert_close(posterior.log_var, torch.full((2, 4, 4), CERTAIN_LOG_VAR))
+    assert runs.method.decode(runs.networks, posterior.mean).shape == (2, 4, *TINY.shape)
     assert not runs.method.stochastic
     assert runs.method.content_dimensions(4) == 3
 

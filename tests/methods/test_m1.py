@@ -43,21 +43,21 @@ def some_labelled() -> LabelledCodes:
 
 def test_classification_against_a_sum_written_out() -> None:
     labelled = some_labelled()
-    given = forward(labelled)
-    losses = M1().losses(given)
-    said = given.networks[CLASSIFIER](labelled.posterior.mean)
-    right, missed = np.zeros(2), np.zeros(2)
+    context = forward(labelled)
+    losses = M1().losses(context)
+    log_probabilities = context.networks[CLASSIFIER](labelled.posterior.mean)
+    right, entropy = np.zeros(2), np.zeros(2)
     for j in range(2):
-        logits = said[j].detach().numpy()
+        logits = log_probabilities[j].detach().numpy()
         for run in range(2):
             for image in range(6):
                 label = int(labelled.labels[run, image, j])
-                missed[run] -= logits[run, image, label] / 6
+                entropy[run] -= logits[run, image, label] / 6
                 right[run] += (logits[run, image].argmax() == label) / 12
         np.testing.assert_allclose(np.exp(logits).sum(-1), 1, rtol=1e-5)
-    np.testing.assert_allclose(losses.terms["classification"].detach(), missed, rtol=1e-5)
+    np.testing.assert_allclose(losses.terms["classification"].detach(), entropy, rtol=1e-5)
     np.testing.assert_allclose(losses.terms["accuracy"], right, rtol=1e-5)
-    torch.testing.assert_close(losses.players[AUTOENCODER], 9 + given.forward.kl)
+    torch.testing.assert_close(losses.players[AUTOENCODER], 9 + context.forward.kl)
 
 
 def test_the_classifier_does_not_move_the_encoder() -> None:
@@ -80,7 +80,7 @@ def test_its_codes_are_those_of_the_vae(tmp_path: Path) -> None:
     assert not shared
 
 
-def test_mistakes_are_said_in_a_sentence() -> None:
+def test_mistakes_raise_clear_errors() -> None:
     with pytest.raises(UnweaveError, match="labels of m1 must be at least 1; got 0"):
         M1(labels=0)
     with pytest.raises(UnweaveError, match="need a batch of labelled images; got none"):

@@ -148,7 +148,7 @@ def test_labels_are_the_first_dimensions_of_the_code() -> None:
     assert values == [1, 2, 0]
 
 
-def test_mistakes_are_said_in_a_sentence() -> None:
+def test_mistakes_raise_clear_errors() -> None:
     with pytest.raises(UnweaveError, match=r"at most 64; these have 120\. Choose factors of fewer values"):
         M2().networks(Blueprint([Stream.of(0)], TINY.shape, 4, label_sizes=(40, 3)))
     with pytest.raises(UnweaveError, match="labels of m2 must be at least 1"):

@@ -29,7 +29,7 @@ from unweave.methods.method import (
 
 
 def _descendants(kind: type[Any]) -> set[type[Any]]:
-    """Those of the package that are not only there to be inherited from: they have a name."""
+    """The concrete methods of the package, which have a name."""
     below = {kind for child in kind.__subclasses__() for kind in _descendants(child)}
     return below | ({kind} if hasattr(kind, "name") and kind.__module__.startswith("unweave.") else set())
 
@@ -81,7 +81,7 @@ def test_a_bad_number_is_refused(value: Any) -> None:
 BAD_CHOICES: list[tuple[type[Method], dict[str, Any], str]] = [
     (BetaTCVAE, {"estimator": "mws"}, "must be 'weighted' or 'stratified'; got 'mws'. The default is 'weig"),
     (FactorVAE, {"second_batch": 1}, "second_batch of factor_vae must be True or False; got 1. The default"),
-    (AnnealedVAE, {"iteration_threshold": 0}, "must be > 0; got 0. Take 1"),
+    (AnnealedVAE, {"iteration_threshold": 0}, "must be > 0; got 0. Use 1"),
     (
         InfoVAE,
         {"divergence": "kl"},

@@ -1,4 +1,4 @@
-"""What holds for every method with networks of its own."""
+"""Properties of all methods with custom networks."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def vgg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @every_variant(OWN)
 def test_there_is_one_loss_and_term_a_run_and_a_loss_for_each_player(method: Method) -> None:
-    found = Played.of(method, seeds=(0, 1, 2)).losses()
-    assert set(found.players) == {player.name for player in method.players}
-    for value in [*found.players.values(), *found.terms.values()]:
+    losses = Played.of(method, seeds=(0, 1, 2)).losses()
+    assert set(losses.players) == {player.name for player in method.players}
+    for value in [*losses.players.values(), *losses.terms.values()]:
         assert value.shape == (3,)
         assert value.dtype == torch.float32
         assert value.isfinite().all()
@@ -34,30 +34,32 @@ def test_there_is_one_loss_and_term_a_run_and_a_loss_for_each_player(method: Met
 def test_the_losses_of_a_population_are_the_stack_of_single_ones(method: Method) -> None:
     together = Played.of(method, seeds=(3, 7, 11)).losses()
     alone = [Played.of(method, seeds=(seed,)).losses() for seed in (3, 7, 11)]
-    for name, found in together.players.items():
+    for name, actual in together.players.items():
         torch.testing.assert_close(
-            found, torch.cat([one.players[name] for one in alone]), rtol=1e-4, atol=1e-5
+            actual, torch.cat([one.players[name] for one in alone]), rtol=1e-4, atol=1e-5
         )
-    for name, found in together.terms.items():
-        torch.testing.assert_close(found, torch.cat([one.terms[name] for one in alone]), rtol=1e-4, atol=1e-5)
+    for name, actual in together.terms.items():
+        torch.testing.assert_close(
+            actual, torch.cat([one.terms[name] for one in alone]), rtol=1e-4, atol=1e-5
+        )
 
 
 @every_variant(OWN)
 def test_players_do_not_move_each_other(method: Method) -> None:
-    """A player's gradient is what it is when the parameters of all others are mere numbers."""
+    """A player's gradient does not change if the parameters of all others need no gradient."""
     case = Played.of(method)
     together = {player.name: case.gradients(player.name) for player in method.players}
-    for name, found in together.items():
+    for name, actual in together.items():
         for other, network in case.networks.items():
             network.requires_grad_(other == name)
-        torch.testing.assert_close(case.gradients(name), found, rtol=0, atol=0)
+        torch.testing.assert_close(case.gradients(name), actual, rtol=0, atol=0)
     assert all(tensor.grad is None for name in together for tensor in case.parameters(name))
 
 
 @every_variant(OWN)
 def test_nothing_is_made_on_another_device(method: Method) -> None:
-    found = Played.of(method, device="meta").losses()
-    for value in [*found.players.values(), *found.terms.values()]:
+    losses = Played.of(method, device="meta").losses()
+    for value in [*losses.players.values(), *losses.terms.values()]:
         assert value.device.type == "meta"
 
 
@@ -74,7 +76,7 @@ def test_codes_have_as_many_dimensions_as_asked_for_and_make_images(method: Meth
 
 @every_variant(OWN)
 @torch.no_grad()
-def test_a_code_and_an_image_do_not_depend_on_their_company(method: Method) -> None:
+def test_a_code_and_an_image_do_not_depend_on_the_batch(method: Method) -> None:
     case = Played.of(method, images=5)
     images = case.batch.images[:, :5]
     codes = case.method.encode(case.networks, images).mean

@@ -21,7 +21,7 @@ SEEDS, IMAGES, LATENTS = (0, 1), 6, 4
 
 
 class Case:
-    """Two runs with codebooks of their own, and a batch of bytes for each."""
+    """Two runs with different codebooks, and a batch of bytes for each."""
 
     def __init__(self, method: QLAE, device: str = "cpu") -> None:
         specs = [RunSpec(method, data="tiny", seed=seed, latents=LATENTS) for seed in SEEDS]
@@ -46,8 +46,8 @@ class Case:
     def gradients(self) -> dict[str, Tensor]:
         """Of the objective for all parameters."""
         names, parameters = zip(*self.network.named_parameters(), strict=True)
-        found = torch.autograd.grad(self.losses().players[AUTOENCODER].sum(), parameters)
-        return dict(zip(names, found, strict=True))
+        gradients = torch.autograd.grad(self.losses().players[AUTOENCODER].sum(), parameters)
+        return dict(zip(names, gradients, strict=True))
 
     def z(self) -> Tensor:
         encoded: Tensor = self.network.encoder(self.batch.images).mean
@@ -62,7 +62,7 @@ def nearest(z: np.ndarray, values: np.ndarray) -> np.ndarray:
 @torch.no_grad()
 def test_the_objective_is_the_papers() -> None:
     case = Case(QLAE(lambda_quantize=0.3, lambda_commit=0.2, weight_penalty=1e-4))
-    found, z = case.losses(), case.z()
+    losses, z = case.losses(), case.z()
     for run in range(2):
         values = case.network.codebook.values[run].numpy()
         index = nearest(z[run].numpy(), values)
@@ -72,17 +72,17 @@ def test_the_objective_is_the_papers() -> None:
         rec = float(reconstruction_loss(logits, case.batch.images[run] / 255, "bernoulli"))
         distance = float(((z[run].numpy() - quantised) ** 2).mean())
         weights = case.network.squared_weights()[run].item()
-        assert float(found.terms["reconstruction"][run]) == pytest.approx(rec, rel=1e-5)
-        assert float(found.terms["quantisation"][run]) == pytest.approx(distance, rel=1e-5)
-        assert float(found.terms["squared_weights"][run]) == pytest.approx(weights, rel=1e-6)
+        assert float(losses.terms["reconstruction"][run]) == pytest.approx(rec, rel=1e-5)
+        assert float(losses.terms["quantisation"][run]) == pytest.approx(distance, rel=1e-5)
+        assert float(losses.terms["squared_weights"][run]) == pytest.approx(weights, rel=1e-6)
         expected = rec / (32 * 32) + 0.3 * distance + 0.2 * distance + 1e-4 / 2 * weights
-        assert float(found.players[AUTOENCODER][run]) == pytest.approx(expected, rel=1e-5)
+        assert float(losses.players[AUTOENCODER][run]) == pytest.approx(expected, rel=1e-5)
 
 
 def test_values_move_towards_the_codes_and_by_nothing_else() -> None:
     """The gradient of value v_k: 2 lambda / (B D) sum over the codes that chose it of v_k - z."""
     case = Case(QLAE(lambda_quantize=0.3, lambda_commit=0.7, weight_penalty=1.0))
-    found = case.gradients()["codebook.values"].numpy()
+    actual = case.gradients()["codebook.values"].numpy()
     for run in range(2):
         values = case.network.codebook.values[run].detach().numpy()
         z = case.z()[run].detach().numpy()
@@ -90,13 +90,13 @@ def test_values_move_towards_the_codes_and_by_nothing_else() -> None:
         for row in range(IMAGES):
             for d in range(LATENTS):
                 expected[d, index[row, d]] += 2 * 0.3 * (values[d, index[row, d]] - z[row, d])
-        np.testing.assert_allclose(found[run], expected / (IMAGES * LATENTS), rtol=1e-4, atol=1e-7)
+        np.testing.assert_allclose(actual[run], expected / (IMAGES * LATENTS), rtol=1e-4, atol=1e-7)
 
 
 def test_the_encoder_learns_straight_through_the_values() -> None:
     """What z gets is the decoder's gradient at the values, and 2 lambda / (B D) (z - v) of the commitment."""
     case = Case(QLAE(lambda_quantize=5.0, lambda_commit=0.7, weight_penalty=0.0))
-    found = case.gradients()
+    gradients = case.gradients()
     z = case.z()
     values = case.network.codebook(z).detach().requires_grad_()
     rec = case.network.decoder.reconstruction(values, case.batch.images, "bernoulli")
@@ -105,12 +105,12 @@ def test_the_encoder_learns_straight_through_the_values() -> None:
     encoder = dict(case.network.encoder.named_parameters())
     expected = torch.autograd.grad((z * direction).sum(), list(encoder.values()))
     for name, gradient in zip(encoder, expected, strict=True):
-        torch.testing.assert_close(found[f"encoder.{name}"], gradient, rtol=1e-4, atol=1e-7)
+        torch.testing.assert_close(gradients[f"encoder.{name}"], gradient, rtol=1e-4, atol=1e-7)
     decoder = dict(case.network.decoder.named_parameters())
     for name, gradient in zip(
         decoder, torch.autograd.grad(rec.sum() / 1024, list(decoder.values())), strict=True
     ):
-        torch.testing.assert_close(found[f"decoder.{name}"], gradient, rtol=1e-4, atol=1e-7)
+        torch.testing.assert_close(gradients[f"decoder.{name}"], gradient, rtol=1e-4, atol=1e-7)
 
 
 def test_the_penalty_pulls_weights_of_encoder_and_decoder_alone() -> None:

@@ -1,4 +1,4 @@
-"""The study's methods with a few labels: four losses, annealing, and what is learned beside the codes."""
+"""The study's methods with a few labels: four losses, annealing, and label maps."""
 
 from __future__ import annotations
 
@@ -96,22 +96,22 @@ def some_labelled() -> LabelledCodes:
 
 
 def scale(factor: float) -> Scale:
-    made = Scale([Stream.of(0)]).double()
-    nn.init.constant_(made.factor, factor)
-    return made
+    network = Scale([Stream.of(0)]).double()
+    nn.init.constant_(network.factor, factor)
+    return network
 
 
 def places(sizes: tuple[int, ...] = SIZES) -> Places:
     return Places([Stream.of(0)], sizes).double()
 
 
-def by_hand(loss: str, given: LabelledCodes) -> float:
+def by_hand(loss: str, labelled: LabelledCodes) -> float:
     """Each loss as a sum written out."""
-    means: NDArray[Any] = given.posterior.mean.numpy()
-    labels: NDArray[Any] = given.labels.numpy()
-    points = [place.detach().numpy()[0] for place in places(given.sizes).places]
+    means: NDArray[Any] = labelled.posterior.mean.numpy()
+    labels: NDArray[Any] = labelled.labels.numpy()
+    points = [place.detach().numpy()[0] for place in places(labelled.sizes).places]
     total = 0.0
-    for j, size in enumerate(given.sizes):
+    for j, size in enumerate(labelled.sizes):
         for mean, label in zip(means[:, j], labels[:, j], strict=True):
             if loss == "xent":
                 s, t = 1 / (1 + math.exp(-mean)), label / size
@@ -123,7 +123,7 @@ def by_hand(loss: str, given: LabelledCodes) -> float:
                 total -= math.log(nearness[label] / nearness.sum()) / BATCH
     if loss == "cov":
         for i in range(LATENTS):
-            for j in range(len(given.sizes)):
+            for j in range(len(labelled.sizes)):
                 if i != j:
                     total += float(np.cov(means[:, i], labels[:, j], bias=True)[0, 1] ** 2)
     return total
@@ -134,22 +134,22 @@ every_loss = pytest.mark.parametrize("loss", ["xent", "l2", "embed", "cov"])
 
 
 def losses_of(
-    method: Method, given: LabelledCodes, step: int = 0, label_map: nn.Module | None = None
+    method: Method, labelled: LabelledCodes, step: int = 0, label_map: nn.Module | None = None
 ) -> Losses:
     networks = {} if label_map is None else {LABEL_MAP: label_map}
-    one_run = LabelledCodes(given.posterior[None], given.labels[None], given.sizes)
+    one_run = LabelledCodes(labelled.posterior[None], labelled.labels[None], labelled.sizes)
     return method.losses(forward(method, one_run, step, networks))
 
 
 @every_loss
 def test_each_loss_against_a_sum_written_out(loss: Any) -> None:
-    method, given = S2BetaVAE(beta=2, gamma_sup=3, supervised_loss=loss), some_labelled()
-    found, expected = losses_of(method, given, label_map=MAPS.get(loss)), by_hand(loss, given)
+    method, labelled = S2BetaVAE(beta=2, gamma_sup=3, supervised_loss=loss), some_labelled()
+    losses, expected = losses_of(method, labelled, label_map=MAPS.get(loss)), by_hand(loss, labelled)
     assert expected > 0.1
-    assert found.terms["supervised_loss"].item() == pytest.approx(expected)
+    assert losses.terms["supervised_loss"].item() == pytest.approx(expected)
     base = BetaVAE(beta=2).losses(forward(BetaVAE(), None)).players[AUTOENCODER]
-    assert found.players[AUTOENCODER].item() == pytest.approx(base.item() + 3 * expected)
-    assert (LABEL_MAP in found.players) == (loss in MAPS)
+    assert losses.players[AUTOENCODER].item() == pytest.approx(base.item() + 3 * expected)
+    assert (LABEL_MAP in losses.players) == (loss in MAPS)
 
 
 PAIRS: list[tuple[Method, Method]] = [
@@ -164,25 +164,25 @@ PAIRS: list[tuple[Method, Method]] = [
 
 @pytest.mark.parametrize(("method", "base"), PAIRS, ids=lambda each: each.name)
 def test_without_weight_each_is_its_base(method: Method, base: Method) -> None:
-    found, expected = losses_of(method, some_labelled()), base.losses(forward(base, None))
-    assert found.players == expected.players
-    assert {name: found.terms[name] for name in expected.terms} == expected.terms
-    assert set(found.terms) - set(expected.terms) == {"supervised_loss", "supervised_weight"}
+    losses, expected = losses_of(method, some_labelled()), base.losses(forward(base, None))
+    assert losses.players == expected.players
+    assert {name: losses.terms[name] for name in expected.terms} == expected.terms
+    assert set(losses.terms) - set(expected.terms) == {"supervised_loss", "supervised_weight"}
 
 
 @pytest.mark.parametrize(("method", "base"), PAIRS, ids=lambda each: each.name)
 def test_each_adds_the_same_term(method: Any, base: Method) -> None:
-    given = some_labelled()
-    found = losses_of(replace(method, gamma_sup=2), given).players[AUTOENCODER]
-    expected = base.losses(forward(base, None)).players[AUTOENCODER] + 2 * by_hand("xent", given)
-    assert found.item() == pytest.approx(expected.item())
+    labelled = some_labelled()
+    actual = losses_of(replace(method, gamma_sup=2), labelled).players[AUTOENCODER]
+    expected = base.losses(forward(base, None)).players[AUTOENCODER] + 2 * by_hand("xent", labelled)
+    assert actual.item() == pytest.approx(expected.item())
 
 
-def test_what_is_learned_beside_the_codes_follows_the_weighted_loss() -> None:
-    given = some_labelled()
+def test_label_maps_follow_the_weighted_loss() -> None:
+    labelled = some_labelled()
     for loss, label_map in (("l2", scale(0.7)), ("embed", places())):
         method = S2BetaVAE(gamma_sup=3, supervised_loss=loss)  # type: ignore[arg-type]
-        losses = losses_of(method, given, label_map=label_map)
+        losses = losses_of(method, labelled, label_map=label_map)
         torch.testing.assert_close(losses.players[LABEL_MAP], 3 * losses.terms["supervised_loss"])
         gradients = torch.autograd.grad(losses.players[LABEL_MAP].sum(), list(label_map.parameters()))
         assert all(gradient.abs().sum() > 0 for gradient in gradients)
@@ -190,9 +190,9 @@ def test_what_is_learned_beside_the_codes_follows_the_weighted_loss() -> None:
 
 def test_a_scale_starts_at_one_and_places_within_the_bound_of_glorot() -> None:
     assert Scale([Stream.of(0), Stream.of(1)]).factor.tolist() == [[1.0], [1.0]]
-    made = Places([Stream.of(0), Stream.of(1)], (40, 3))
-    assert [tuple(place.shape) for place in made.places] == [(2, 40), (2, 3)]
-    for place, bound in zip(made.places, (math.sqrt(3 / 40), 1.0), strict=True):
+    network = Places([Stream.of(0), Stream.of(1)], (40, 3))
+    assert [tuple(place.shape) for place in network.places] == [(2, 40), (2, 3)]
+    for place, bound in zip(network.places, (math.sqrt(3 / 40), 1.0), strict=True):
         assert 0.5 * bound < float(place.detach().abs().max()) <= bound
 
 
@@ -212,11 +212,11 @@ ANNEALED = [
 
 @pytest.mark.parametrize(("annealing", "step", "weight"), ANNEALED)
 def test_annealing(annealing: Any, step: int, weight: float) -> None:
-    method, given = S2BetaVAE(gamma_sup=4, annealing=annealing, annealing_steps=100), some_labelled()
-    found = losses_of(method, given, step)
-    assert found.terms["supervised_weight"].item() == pytest.approx(weight)
-    base = losses_of(S2BetaVAE(gamma_sup=0), given).players[AUTOENCODER].item()
-    assert found.players[AUTOENCODER].item() == pytest.approx(base + weight * by_hand("xent", given))
+    method, labelled = S2BetaVAE(gamma_sup=4, annealing=annealing, annealing_steps=100), some_labelled()
+    losses = losses_of(method, labelled, step)
+    assert losses.terms["supervised_weight"].item() == pytest.approx(weight)
+    base = losses_of(S2BetaVAE(gamma_sup=0), labelled).players[AUTOENCODER].item()
+    assert losses.players[AUTOENCODER].item() == pytest.approx(base + weight * by_hand("xent", labelled))
 
 
 PUBLISHED = {"xent": "s2_xent", "l2": "s2_l2_learn_scale_b1", "cov": "s2_cov", "embed": "s2_embed_sigma1"}
@@ -236,9 +236,9 @@ def test_published_losses(loss: Any, reference: Path) -> None:
         if isinstance(label_map, Places):
             for j, place in enumerate(label_map.places):
                 place.data[0] = torch.from_numpy(arrays[f"s2_embedding_{j}"]).double()
-    given = LabelledCodes(Gaussian(mean, mean), labels, sizes)
-    found = losses_of(S2BetaVAE(supervised_loss=loss), given, label_map=label_map)
-    assert found.terms["supervised_loss"].item() == pytest.approx(expected, rel=1e-5)
+    labelled = LabelledCodes(Gaussian(mean, mean), labels, sizes)
+    losses = losses_of(S2BetaVAE(supervised_loss=loss), labelled, label_map=label_map)
+    assert losses.terms["supervised_loss"].item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_published_annealing(reference: Path) -> None:
@@ -250,8 +250,8 @@ def test_published_annealing(reference: Path) -> None:
         expected = vectors[f"s2_annealer_{name}_gamma4_thr100"]
         steps = [0, 50, 99, 100, 101, 1000]
         method = S2BetaVAE(gamma_sup=4, annealing=name, annealing_steps=100)
-        found = [losses_of(method, some_labelled(), at).terms["supervised_weight"].item() for at in steps]
-        assert found == pytest.approx(expected)
+        actual = [losses_of(method, some_labelled(), at).terms["supervised_weight"].item() for at in steps]
+        assert actual == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("name", LABELLERS)
@@ -267,7 +267,7 @@ def test_labels_of_all_runs_have_the_sizes_that_networks_are_built_for(name: Any
     assert len(sizes) == (2 if name == "partial" else 3)
 
 
-def test_mistakes_are_said_in_a_sentence() -> None:
+def test_mistakes_raise_clear_errors() -> None:
     with pytest.raises(
         UnweaveError, match=r"labels of s2_factor_vae must be at least 1; got 0\. The default is 100"
     ):

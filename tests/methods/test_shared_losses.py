@@ -97,7 +97,7 @@ class SmallDiscriminator(nn.Module):
 
 @dataclasses.dataclass(frozen=True)
 class Runs:
-    """Some runs of which everything but the method is given; mean and log_var stand for the encoder."""
+    """Some runs with everything but the method; mean and log_var replace the encoder."""
 
     mean: Tensor
     log_var: Tensor
@@ -150,7 +150,7 @@ class Runs:
         return LabelledCodes(posterior, (self.draws.normal("label", BATCH, len(SIZES)) > 0).long(), SIZES)
 
     def labels(self, method: Method) -> Tensor | None:
-        """(P, B, k) values of two factors, where a method is told them."""
+        """(P, B, k) values of two factors, if the method gets labels."""
         if not getattr(method.sampling, "labels", False):
             return None
         return (self.draws.normal("labels", BATCH, 2) > 0).long()
@@ -195,10 +195,10 @@ NEUTRAL: dict[str, list[Method]] = {
 def test_the_neutral_setting_is_the_negative_elbo(method: type[Method]) -> None:
     runs = Runs.of(0, 1)
     for neutral in NEUTRAL[method.name]:
-        given = runs.forward(neutral)
-        posterior = Normal(given.forward.posterior.mean, torch.exp(given.forward.posterior.log_var / 2))
+        context = runs.forward(neutral)
+        posterior = Normal(context.forward.posterior.mean, torch.exp(context.forward.posterior.log_var / 2))
         kl = kl_divergence(posterior, Normal(torch.tensor(0.0), torch.tensor(1.0))).sum(-1).mean(-1)
-        rec = given.forward.reconstruction
+        rec = context.forward.reconstruction
         losses = runs.losses(neutral)
         if not neutral.stochastic:
             torch.testing.assert_close(losses.players[AUTOENCODER], rec)
@@ -229,10 +229,10 @@ def test_the_loss_of_a_population_is_the_stack_of_single_losses(method: Method) 
     methods, seeds = with_settings(method, [0.5, 1.0, 3.0]), (3, 7, 11)
     together = Runs.of(*seeds).losses(stacked(methods))
     alone = [Runs.of(seed).losses(one) for seed, one in zip(seeds, methods, strict=True)]
-    for name, found in together.players.items():
-        torch.testing.assert_close(found, torch.cat([losses.players[name] for losses in alone]))
-    for name, found in together.terms.items():
-        torch.testing.assert_close(found, torch.cat([losses.terms[name] for losses in alone]))
+    for name, actual in together.players.items():
+        torch.testing.assert_close(actual, torch.cat([losses.players[name] for losses in alone]))
+    for name, actual in together.terms.items():
+        torch.testing.assert_close(actual, torch.cat([losses.terms[name] for losses in alone]))
 
 
 @every_variant(SHARED)
@@ -285,19 +285,19 @@ def test_gradients_of_the_other_players(method: Method) -> None:
 
 @every_variant(WITH_PLAYERS)
 def test_players_do_not_move_each_other(method: Method) -> None:
-    """A player's gradient is what it is when the parameters of the others are mere numbers."""
+    """A player's gradient does not change if the parameters of the others need no gradient."""
     runs = Runs.of(0, 1)
     own = {AUTOENCODER: [runs.mean, runs.log_var]}
     own |= {player.name: list(runs.network(player).parameters()) for player in method.players}
     losses = runs.losses(method).players
-    found = {name: gradients(losses[name], own[name]) for name in own}
+    actual = {name: gradients(losses[name], own[name]) for name in own}
     everything = [tensor for tensors in own.values() for tensor in tensors]
     assert all(tensor.grad is None for tensor in everything)
     for name, tensors in own.items():
         for tensor in everything:
             tensor.requires_grad_(any(tensor is mine for mine in tensors))
         alone = gradients(runs.losses(method).players[name], tensors)
-        torch.testing.assert_close(found[name], alone, rtol=0, atol=0)
+        torch.testing.assert_close(actual[name], alone, rtol=0, atol=0)
 
 
 def gradients(loss: Tensor, tensors: list[Tensor]) -> list[Tensor]:

@@ -19,7 +19,7 @@ OWN = [kind for kind in METHODS if kind.own_networks]
 def variants(kind: type[Method]) -> list[Method]:
     """A method by its defaults, and with each choice or switch changed, one at a time."""
     kinds = get_type_hints(kind)
-    made = [kind()]
+    methods = [kind()]
     for setting in fields(kind):
         if _seen_elsewhere(kind, setting.name) or setting.default is MISSING:
             continue
@@ -27,8 +27,8 @@ def variants(kind: type[Method]) -> list[Method]:
         choices = (False, True) if hint is bool else get_args(hint) if get_origin(hint) is Literal else ()
         others = [choice for choice in choices if choice not in (setting.default, "vgg")]
         settings: list[dict[str, Any]] = [{setting.name: choice} for choice in others]
-        made += [kind(**one) for one in settings]
-    return made
+        methods += [kind(**one) for one in settings]
+    return methods
 
 
 def _seen_elsewhere(kind: type[Method], name: str) -> bool:

@@ -28,18 +28,18 @@ def test_values_and_gradients(
     x, bias = numbers(1, runs, rows, features).requires_grad_(), numbers(2, runs, features).requires_grad_()
     product = x + bias[:, None]
     expected = F.leaky_relu(product, slope)
-    found = x.detach().to(DEVICE, dtype)
-    kernels.activate(found, bias.detach().float().to(DEVICE), slope)
+    actual = x.detach().to(DEVICE, dtype)
+    kernels.activate(actual, bias.detach().float().to(DEVICE), slope)
     near = 1e-5 if dtype == WHOLE else 1e-2
     size = float(product.detach().norm())
-    assert float((found.double().cpu() - expected.detach()).norm()) <= near * size
+    assert float((actual.double().cpu() - expected.detach()).norm()) <= near * size
 
     towards = numbers(3, *expected.shape)
     (expected * towards).sum().backward()
-    made, sums = kernels.gradients(found, towards.to(DEVICE, dtype), slope, to_bias)
+    to_x, sums = kernels.gradients(actual, towards.to(DEVICE, dtype), slope, to_bias)
     assert x.grad is not None
     assert bias.grad is not None
-    assert float((made.double().cpu() - x.grad).norm()) <= near * float(towards.norm())
+    assert float((to_x.double().cpu() - x.grad).norm()) <= near * float(towards.norm())
     assert (sums is not None) == to_bias
     if sums is not None:
         # Sums in which numbers cancel are measured by the numbers.
@@ -48,7 +48,7 @@ def test_values_and_gradients(
 
 def test_what_is_written_is_the_place_of_the_product() -> None:
     x = numbers(1, 1, 5, 32).float().to(DEVICE)
-    there = x.data_ptr()
+    address = x.data_ptr()
     kernels.activate(x, torch.zeros(1, 32, device=DEVICE), 0.0)
-    assert x.data_ptr() == there
+    assert x.data_ptr() == address
     assert distance(x, numbers(1, 1, 5, 32).clamp_min(0)) < 1e-6

@@ -19,7 +19,7 @@ SETTINGS = Adam(beta1=0.5, beta2=0.9, epsilon=1e-3)  # so that each of them show
 
 
 def fenced(values: Tensor) -> tuple[Tensor, Tensor]:
-    """The same numbers with something behind them in memory that nobody may write to."""
+    """The same numbers, followed in memory by a guard that must not be overwritten."""
     memory = torch.full((values.numel() + 2000,), BETWEEN, dtype=values.dtype, device=DEVICE)
     inside = memory[: values.numel()].view(values.shape)
     inside.copy_(values)
@@ -102,7 +102,7 @@ def test_each_run_has_its_own_rate() -> None:
 
 
 def test_any_memory_order_will_do_if_all_have_it() -> None:
-    """Convolutions keep their weights in an order of their own."""
+    """Weights of convolutions have their own memory layout."""
     start, gradient = (numbers(seed, 2, 3, 5, 4, 4) for seed in (1, 2))
     rates = torch.tensor([0.1, 0.2])
     plain = plain_updates(start, [gradient], rates)

@@ -16,9 +16,9 @@ def some(rows: int, values: int) -> Categorical:
 
 def test_log_density_at_indicators_is_the_logarithm_of_the_probability() -> None:
     q, labels = some(5, 4), torch.tensor([0, 3, 1, 2, 2])
-    found = q.log_density(indicators(labels, 4, q.log_probabilities))
+    actual = q.log_density(indicators(labels, 4, q.log_probabilities))
     expected = torch.distributions.Categorical(logits=q.log_probabilities).log_prob(labels)
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(actual, expected)
 
 
 @pytest.mark.parametrize("temperature", [0.1, 0.66, 5.0])
@@ -59,6 +59,6 @@ def test_a_certain_value_comes_back_from_its_code(size: int, data: st.DataObject
 
 def test_a_number_between_two_values_is_a_part_of_each() -> None:
     """Values 0, 1, 2 are at -1.2247, 0 and 1.2247."""
-    found = from_code(torch.tensor([[0.25 * 1.224745], [9.0], [-9.0]]), 3)
+    actual = from_code(torch.tensor([[0.25 * 1.224745], [9.0], [-9.0]]), 3)
     expected = torch.tensor([[0.0, 0.75, 0.25], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
-    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(actual, expected, atol=1e-5, rtol=0)

@@ -49,19 +49,19 @@ def case(drawn: Shape) -> Case:
 
 
 def correlated(big: Tensor, w: Tensor, padding: int) -> Tensor:
-    found = [
+    runs = [
         F.conv2d(b.permute(0, 3, 1, 2), v.permute(3, 2, 0, 1), stride=2, padding=padding)
         for b, v in zip(big, w, strict=True)
     ]
-    return torch.stack(found).permute(0, 1, 3, 4, 2)
+    return torch.stack(runs).permute(0, 1, 3, 4, 2)
 
 
 def spread_out(small: Tensor, w: Tensor, padding: int) -> Tensor:
-    found = [
+    runs = [
         F.conv_transpose2d(s.permute(0, 3, 1, 2), v.permute(3, 2, 0, 1), stride=2, padding=padding)
         for s, v in zip(small, w, strict=True)
     ]
-    return torch.stack(found).permute(0, 1, 3, 4, 2)
+    return torch.stack(runs).permute(0, 1, 3, 4, 2)
 
 
 @settings(max_examples=12, deadline=None)
@@ -90,8 +90,8 @@ def test_backward(drawn: Shape) -> None:
         (kernels.spread, spread_out, small, big),
     ):
         exact = reference(x, w, padding) * (mask > 0)
-        here = [tensor.to(DEVICE, dtype) for tensor in (x, w, mask)]
-        got, sums = product(here[0], here[1], padding, "ieee", mask=here[2])
+        on_device = [tensor.to(DEVICE, dtype) for tensor in (x, w, mask)]
+        got, sums = product(on_device[0], on_device[1], padding, "ieee", mask=on_device[2])
         assert distance(got, exact) < TOLERANCE[dtype]
         assert sums is not None
         assert distance(sums, exact.sum(dim=(1, 2, 3))) < TOLERANCE[dtype]
@@ -113,5 +113,5 @@ def test_weight_gradient(drawn: Shape) -> None:
 @given(st.integers(1, 3), st.integers(1, 700), st.sampled_from([1, 3, 32, 512, 1500]))
 @example(3, 5, 150_000)  # wide tiles
 def test_sums_of_parts(runs: int, parts: int, numbers_each: int) -> None:
-    made = numbers(parts, runs, parts, numbers_each)
-    assert distance(kernels.summed(made.float().to(DEVICE)), made.sum(dim=1)) < 1e-5
+    values = numbers(parts, runs, parts, numbers_each)
+    assert distance(kernels.summed(values.float().to(DEVICE)), values.sum(dim=1)) < 1e-5

@@ -68,9 +68,9 @@ def test_the_prior_bandwidth_is_the_mean_distance_of_two_draws() -> None:
 def test_the_median_bandwidth_is_that_of_the_pairs() -> None:
     """Points 0, 1, 3 are 1, 4 and 9 apart (squared); 0, 2, 6 twice as far."""
     points = torch.tensor([[[0.0], [1.0], [3.0]], [[0.0], [2.0], [6.0]]], requires_grad=True)
-    found = kernel_bandwidth(points, "median")
-    assert found.tolist() == [4.0, 16.0]
-    assert not found.requires_grad
+    actual = kernel_bandwidth(points, "median")
+    assert actual.tolist() == [4.0, 16.0]
+    assert not actual.requires_grad
 
 
 def test_mmd_by_hand() -> None:
@@ -104,14 +104,14 @@ def test_mmd_of_gaussians_has_a_closed_form(shift: float, deviation: float, late
     batches, size = 4000, 16
     codes = deviation * normal("codes", batches, size, latents)
     codes[..., 0] += shift
-    found = mmd(codes, normal("prior", batches, size, latents), width(h))
+    actual = mmd(codes, normal("prior", batches, size, latents), width(h))
     within_codes = mean_kernel(0, 2 * deviation**2, latents, h)
     within_prior = mean_kernel(0, 2, latents, h)
     between = mean_kernel(shift, deviation**2 + 1, latents, h)
     bias = (1 - within_codes + 1 - within_prior) / size
     expected = within_codes + within_prior - 2 * between + bias
-    assert found.mean().item() == pytest.approx(expected, abs=5 * found.std().item() / math.sqrt(batches))
-    assert found.std().item() / math.sqrt(batches) < 0.003
+    assert actual.mean().item() == pytest.approx(expected, abs=5 * actual.std().item() / math.sqrt(batches))
+    assert actual.std().item() / math.sqrt(batches) < 0.003
 
 
 @given(st.integers(0, 1000), st.floats(-20, 20), st.floats(0.01, 20), st.sampled_from(RULES))
@@ -119,9 +119,9 @@ def test_mmd_of_gaussians_has_a_closed_form(shift: float, deviation: float, late
 def test_mmd_is_a_squared_distance(seed: int, shift: float, scale: float, rule: Bandwidth) -> None:
     codes, prior = scale * normal("codes", 6, 3, seed=seed) + shift, normal("prior", 6, 3, seed=seed)
     h = kernel_bandwidth(torch.cat([codes, prior]), rule)
-    found = mmd(codes, prior, h).item()
-    assert -1e-12 <= found <= 2
-    assert mmd(prior, codes, h).item() == pytest.approx(found, abs=1e-12)
+    actual = mmd(codes, prior, h).item()
+    assert -1e-12 <= actual <= 2
+    assert mmd(prior, codes, h).item() == pytest.approx(actual, abs=1e-12)
     assert mmd(codes, codes.flip(0), h).item() == pytest.approx(0, abs=1e-12)
 
 
@@ -141,19 +141,19 @@ def test_codes_that_go_down_the_mmd_come_close_to_the_prior(rule: Bandwidth) -> 
 
 def test_stein_direction_against_a_slow_loop() -> None:
     codes, h = 1.5 * normal("codes", 2, 5, 3) + 1, 3.7
-    found = stein_direction(codes, width(h))
+    actual = stein_direction(codes, width(h))
     for run, i, d in itertools.product(range(2), range(5), range(3)):
         z = codes[run]
         terms = [
             kernel(z[j], z[i], h) * (-z[j, d] + 2 / h * (z[i, d] - z[j, d])).item() for j in range(len(z))
         ]
-        assert found[run, i, d].item() == pytest.approx(sum(terms) / len(z), abs=1e-12)
+        assert actual[run, i, d].item() == pytest.approx(sum(terms) / len(z), abs=1e-12)
 
 
 def test_stein_direction_is_scores_and_gradients_of_the_kernel() -> None:
     """1/B sum_j k(z_j, z) grad log p(z_j) + grad_{z_j} k(z_j, z), both gradients from torch."""
     codes, h = normal("codes", 6, 3) + 0.5, 2.0
-    found = stein_direction(codes, width(h))
+    actual = stein_direction(codes, width(h))
     for i, at in enumerate(codes):
         points = codes.clone().requires_grad_()
         kernels = torch.exp(-(points - at).square().sum(-1) / h)
@@ -161,7 +161,7 @@ def test_stein_direction_is_scores_and_gradients_of_the_kernel() -> None:
         (scores,) = torch.autograd.grad(log_prior, points)
         (repulsion,) = torch.autograd.grad(kernels.sum(), points)
         expected = (kernels.detach()[:, None] * scores + repulsion).mean(0)
-        torch.testing.assert_close(found[i], expected)
+        torch.testing.assert_close(actual[i], expected)
 
 
 @pytest.mark.parametrize(("shift", "latents", "h"), [(0.0, 2, 4.0), (0.0, 10, 100.0), (1.5, 3, 6.0)])
@@ -221,10 +221,10 @@ def test_stein_discrepancy_of_a_shifted_prior(shift: float, latents: int, h: flo
     batches = 4000
     codes = normal("codes", batches, 16, latents)
     codes[..., 0] += shift
-    found = stein_discrepancy(codes, width(h))
-    error = found.std().item() / math.sqrt(batches)
+    actual = stein_discrepancy(codes, width(h))
+    error = actual.std().item() / math.sqrt(batches)
     assert error < 0.05
-    assert found.mean().item() == pytest.approx(shift**2 * mean_kernel(0, 2, latents, h), abs=5 * error)
+    assert actual.mean().item() == pytest.approx(shift**2 * mean_kernel(0, 2, latents, h), abs=5 * error)
 
 
 FUNCTIONS: list[Callable[[Tensor, Tensor], Tensor]] = [

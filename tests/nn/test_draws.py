@@ -74,7 +74,7 @@ def test_normal_numbers_are_standard_normal() -> None:
     assert np.abs(np.corrcoef(numbers.T) - np.eye(3)).max() < 4 / np.sqrt(1e5)
 
 
-def test_runs_keep_their_draws_in_other_company() -> None:
+def test_runs_keep_their_draws_in_other_populations() -> None:
     population = draws(5)
     whole = population.normal("noise", 8, 4)
     assert torch.equal(population.of_runs(1, 3).normal("noise", 8, 4), whole[1:])

@@ -55,19 +55,19 @@ def case(drawn: Shape) -> Case:
 
 
 def first(image: Tensor, w: Tensor) -> Tensor:
-    found = [
+    runs = [
         F.conv2d(i.permute(0, 3, 1, 2), v.permute(3, 2, 0, 1), stride=2, padding=1)
         for i, v in zip(image, w, strict=True)
     ]
-    return torch.stack(found).permute(0, 1, 3, 4, 2)
+    return torch.stack(runs).permute(0, 1, 3, 4, 2)
 
 
 def last(features: Tensor, w: Tensor, bias: Tensor) -> Tensor:
-    found = [
+    runs = [
         F.conv_transpose2d(f.permute(0, 3, 1, 2), v.permute(3, 2, 0, 1), b, stride=2, padding=1)
         for f, v, b in zip(features, w, bias, strict=True)
     ]
-    return torch.stack(found).permute(0, 1, 3, 4, 2)
+    return torch.stack(runs).permute(0, 1, 3, 4, 2)
 
 
 @settings(max_examples=12, deadline=None)
@@ -77,13 +77,13 @@ def test_first_layer_and_its_gradient(drawn: Shape) -> None:
     image, small, w, _, bias, dtype = case(drawn)
     w.requires_grad_()
     exact = first(image.double() / 255, w) + bias[:, None, None, None]
-    seen = kernels.padded(image.to(DEVICE))
-    got = kernels.first(seen, w.detach().to(DEVICE, dtype), bias.float().to(DEVICE), "ieee")
-    assert distance(got, exact.relu().detach()) < TOLERANCE[dtype]
+    padded = kernels.padded(image.to(DEVICE))
+    activated = kernels.first(padded, w.detach().to(DEVICE, dtype), bias.float().to(DEVICE), "ieee")
+    assert distance(activated, exact.relu().detach()) < TOLERANCE[dtype]
     (exact * small).sum().backward()
-    found = kernels.first_gradient(seen, small.to(DEVICE, dtype), w.shape[3], "ieee")
+    gradient = kernels.first_gradient(padded, small.to(DEVICE, dtype), w.shape[3], "ieee")
     assert w.grad is not None
-    assert distance(found, w.grad) < TOLERANCE[dtype]
+    assert distance(gradient, w.grad) < TOLERANCE[dtype]
 
 
 @settings(max_examples=8, deadline=None)
@@ -94,13 +94,15 @@ def test_likelihood_and_its_gradients(drawn: Shape, likelihood: str, masked: boo
     w, scale = w / 4, torch.arange(1.0, len(w) + 1)
     exact = [tensor.clone().requires_grad_() for tensor in (features, w, bias)]
     logits = last(*exact).movedim(-1, 2)
-    each = reconstruction_loss(logits, image.movedim(-1, 2).double() / 255, likelihood) * image.shape[1]
-    features_gradient, w_gradient, bias_gradient = torch.autograd.grad((each * scale).sum(), exact)
+    exact_loss = reconstruction_loss(logits, image.movedim(-1, 2).double() / 255, likelihood) * image.shape[1]
+    features_gradient, w_gradient, bias_gradient = torch.autograd.grad((exact_loss * scale).sum(), exact)
     f, v = features.to(DEVICE, dtype), w.to(DEVICE, dtype)
     loss, slopes, to_bias = kernels.last_likelihood(
         f, v, bias.float().to(DEVICE), image.to(DEVICE), likelihood, "ieee"
     )
-    torch.testing.assert_close(loss.double().cpu(), each.detach().double(), rtol=TOLERANCE[dtype], atol=1e-3)
+    torch.testing.assert_close(
+        loss.double().cpu(), exact_loss.detach().double(), rtol=TOLERANCE[dtype], atol=1e-3
+    )
     to_features, to_w, sums = kernels.last_gradient(slopes, f, v, scale.to(DEVICE), masked, "ieee")
     wanted = features_gradient * (features > 0) if masked else features_gradient
     assert distance(to_features, wanted) < 2 * TOLERANCE[dtype]

@@ -16,8 +16,8 @@ from unweave.nn.distributions.f_distribution import log_f_cdf
 def test_against_scipy(freedom: int, dtype: torch.dtype, tolerance: float) -> None:
     ratios = np.logspace(-6, 4, 200)
     between, within = torch.tensor(3 * ratios / freedom, dtype=dtype), torch.full((200,), 3.0, dtype=dtype)
-    found = log_f_cdf(between, within, torch.full((200,), float(freedom), dtype=dtype))
-    np.testing.assert_allclose(found, f.logcdf(ratios, 1, freedom), rtol=tolerance, atol=tolerance)
+    actual = log_f_cdf(between, within, torch.full((200,), float(freedom), dtype=dtype))
+    np.testing.assert_allclose(actual, f.logcdf(ratios, 1, freedom), rtol=tolerance, atol=tolerance)
 
 
 @given(st.floats(1e-3, 50), st.floats(1e-3, 50), st.integers(1, 60))

@@ -1,4 +1,4 @@
-"""The networks of InfoGAN-CR: their layers as published, and what normalisation promises."""
+"""The networks of InfoGAN-CR: their layers as published, and properties of normalisation."""
 
 import math
 from collections.abc import Callable
@@ -40,7 +40,9 @@ def test_sizes_are_those_of_the_authors_networks_on_dsprites() -> None:
     assert count(Generator(RUNS, shape, 10)) == generator
     assert count(ReadingDiscriminator(RUNS, shape, 5)) == features + 129 + 16512 + 645
     assert count(ReadingDiscriminator(RUNS, shape, 5, variance=True)) == features + 129 + 16512 + 2 * 645
-    assert count(PairJudge(RUNS, shape, 5)) == features + 512 + 645  # its first layer sees two images
+    assert (
+        count(PairJudge(RUNS, shape, 5)) == features + 512 + 645
+    )  # the input of its first layer is two images
 
 
 def test_weights_start_normal_with_the_authors_deviation_each_from_a_stream_of_its_own() -> None:
@@ -49,7 +51,7 @@ def test_weights_start_normal_with_the_authors_deviation_each_from_a_stream_of_i
     assert len(weights) == 6 + 8 + 6
     for weight in weights:
         scaled = weight.flatten(1) / 0.02
-        near = 4 / weight[0].numel() ** 0.5  # four deviations of what is measured
+        near = 4 / weight[0].numel() ** 0.5  # four standard deviations of the estimate
         assert (scaled.mean(1).abs() < near).all()
         assert ((scaled.square().mean(1) - 1).abs() < 1.5 * near).all()
     firsts = [float(weight[run].flatten()[0]) for weight in weights for run in range(2)]
@@ -59,19 +61,19 @@ def test_weights_start_normal_with_the_authors_deviation_each_from_a_stream_of_i
 @pytest.mark.parametrize("shape", [(2, 9, 3), (2, 9, 3, 4, 5)])
 @pytest.mark.parametrize("rows", [None, 5])
 def test_batch_norm_is_torchs_for_each_run(shape: tuple[int, ...], rows: int | None) -> None:
-    """Over the whole batch, or over another one: here its first rows."""
+    """Over the whole batch, or over another one: its first rows."""
     norm = BatchNorm(2, 3)
     with torch.no_grad():
         norm.scale.copy_(torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
         norm.shift.copy_(torch.tensor([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]]))
     x = (3 * uniform("x", 9, 3 * 20) + 1).flatten()[: torch.Size(shape).numel()].view(shape)
-    found = norm(x) if rows is None else norm(x, x[:, :rows])
+    actual = norm(x) if rows is None else norm(x, x[:, :rows])
     for run in range(2):
-        seen = x[run, :rows].transpose(0, 1).flatten(1)
+        values = x[run, :rows].transpose(0, 1).flatten(1)
         expected = F.batch_norm(
-            x[run], seen.mean(1), seen.var(1, correction=0), norm.scale[run], norm.shift[run], eps=1e-5
+            x[run], values.mean(1), values.var(1, correction=0), norm.scale[run], norm.shift[run], eps=1e-5
         )
-        torch.testing.assert_close(found[run], expected, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(actual[run], expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(2, 5, 3), (2, 4, 3, 2, 3)])
@@ -81,8 +83,8 @@ def test_the_gradient_of_batch_norm_is_that_of_its_values(shape: tuple[int, ...]
     scale, shift = (uniform(name, 1, 3).double().squeeze(1) for name in ("scale", "shift"))
 
     def values(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-        made: Tensor = torch.func.functional_call(norm, {"scale": scale, "shift": shift}, x)
-        return made
+        output: Tensor = torch.func.functional_call(norm, {"scale": scale, "shift": shift}, x)
+        return output
 
     arguments = tuple(tensor.clone().requires_grad_() for tensor in (x, scale, shift))
     assert torch.autograd.gradcheck(values, arguments)
@@ -91,11 +93,11 @@ def test_the_gradient_of_batch_norm_is_that_of_its_values(shape: tuple[int, ...]
 @torch.no_grad()
 def test_an_image_alone_is_normalised_as_among_the_reference_codes() -> None:
     generator, z = Generator(RUNS, SHAPE, 6), uniform("z", 3, 6)
-    found = generator.independent_logits(z)
+    actual = generator.independent_logits(z)
     reference = generator.reference.expand(2, -1, -1)
     torch.testing.assert_close(generator.independent_logits(reference[:, 5:8]), generator(reference)[:, 5:8])
-    torch.testing.assert_close(generator.independent_logits(z[:, :1]), found[:, :1], rtol=1e-4, atol=1e-4)
-    assert not torch.allclose(generator(z), found, atol=1e-2)  # three codes are another batch
+    torch.testing.assert_close(generator.independent_logits(z[:, :1]), actual[:, :1], rtol=1e-4, atol=1e-4)
+    assert not torch.allclose(generator(z), actual, atol=1e-2)  # three codes are another batch
 
 
 @torch.no_grad()
@@ -163,9 +165,9 @@ def test_what_networks_give_is_float32_in_bfloat16_too() -> None:
     for network in (generator, discriminator, judge):
         set_precision(network, "bf16")
     rounded = generator(z), discriminator(images("x", 8))[0], judge(images("x", 8), images("y", 8))
-    for exact, found in zip(full, rounded, strict=True):
-        assert found.dtype == torch.float32
-        torch.testing.assert_close(found, exact, rtol=0.1, atol=0.1 * float(exact.std()) + 0.01)
+    for exact, actual in zip(full, rounded, strict=True):
+        assert actual.dtype == torch.float32
+        torch.testing.assert_close(actual, exact, rtol=0.1, atol=0.1 * float(exact.std()) + 0.01)
 
 
 @pytest.mark.parametrize("build", [Generator, ReadingDiscriminator, PairJudge])

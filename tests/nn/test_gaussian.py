@@ -35,8 +35,8 @@ def as_torch(posterior: Gaussian) -> Normal:
 
 
 def log_prob(distribution: Distribution, z: Tensor) -> Tensor:
-    found: Tensor = distribution.log_prob(z)
-    return found
+    value: Tensor = distribution.log_prob(z)
+    return value
 
 
 def exact_joint(posterior: Gaussian, z: Tensor) -> Tensor:
@@ -92,16 +92,16 @@ def test_a_slice_takes_the_same_runs_of_mean_and_variance() -> None:
 def test_weighted_sampling_is_the_mixture_of_the_batch_over_n() -> None:
     """1/(N M) sum_j q(z|x_j) is the mixture of the batch, divided by N."""
     posterior, z = some_posterior(6, 3), normal("z", 6, 3)
-    found = aggregate(posterior, z, 1000, "weighted")
-    torch.testing.assert_close(found.joint, exact_joint(posterior, z) - math.log(1000))
-    torch.testing.assert_close(found.product, exact_product(posterior, z) - 3 * math.log(1000))
+    actual = aggregate(posterior, z, 1000, "weighted")
+    torch.testing.assert_close(actual.joint, exact_joint(posterior, z) - math.log(1000))
+    torch.testing.assert_close(actual.product, exact_product(posterior, z) - 3 * math.log(1000))
 
 
 def test_stratified_sampling_is_exact_if_the_batch_is_the_data_set() -> None:
     posterior, z = some_posterior(6, 3), normal("z", 6, 3)
-    found = aggregate(posterior, z, 6, "stratified")
-    torch.testing.assert_close(found.joint, exact_joint(posterior, z))
-    torch.testing.assert_close(found.product, exact_product(posterior, z))
+    actual = aggregate(posterior, z, 6, "stratified")
+    torch.testing.assert_close(actual.joint, exact_joint(posterior, z))
+    torch.testing.assert_close(actual.product, exact_product(posterior, z))
 
 
 @pytest.mark.parametrize("batch", [2, 3, 4])
@@ -109,8 +109,8 @@ def test_stratified_sampling_has_the_right_mean_over_all_batches(batch: int) -> 
     """Over all batches with image 0 of a data set of 5, at a code of image 0."""
     data, z = some_posterior(5, 2), normal("z", 1, 2)
     batches = [[0, *others] for others in itertools.combinations(range(1, 5), batch - 1)]
-    found = [aggregate(data[rows], z.expand(batch, 2), 5, "stratified").joint[0].exp() for rows in batches]
-    torch.testing.assert_close(torch.stack(found).mean(), exact_joint(data, z)[0].exp())
+    actual = [aggregate(data[rows], z.expand(batch, 2), 5, "stratified").joint[0].exp() for rows in batches]
+    torch.testing.assert_close(torch.stack(actual).mean(), exact_joint(data, z)[0].exp())
 
 
 def test_stratified_weights_are_the_papers_mean_over_all_orders() -> None:
@@ -121,8 +121,8 @@ def test_stratified_weights_are_the_papers_mean_over_all_orders() -> None:
     paper = torch.tensor([1 / size, *[1 / others] * (others - 1), (size - others) / (size * others)])
     orders = [[0, *order] for order in itertools.permutations(range(1, 1 + others))]
     expected = torch.stack([(paper * densities[order]).sum() for order in orders]).mean()
-    found = aggregate(posterior, z.expand(1 + others, 2), size, "stratified").joint[0].exp()
-    torch.testing.assert_close(found, expected, rtol=1e-6, atol=0)
+    actual = aggregate(posterior, z.expand(1 + others, 2), size, "stratified").joint[0].exp()
+    torch.testing.assert_close(actual, expected, rtol=1e-6, atol=0)
 
 
 # Where all posteriors are alike q(z) = q(z|x) has independent dimensions. Weighted sampling is then off by
@@ -131,8 +131,8 @@ def test_stratified_weights_are_the_papers_mean_over_all_orders() -> None:
 def test_no_total_correlation_where_all_posteriors_are_alike(estimator: Estimator, expected: float) -> None:
     posterior = Gaussian(normal("mean", 1, 5).expand(16, 5), normal("log_var", 1, 5).expand(16, 5))
     z = posterior.sample(normal("noise", 16, 5))
-    found = decomposition(posterior, z, 1000, estimator)
-    assert found.total_correlation.item() == pytest.approx(expected, abs=1e-9)
+    actual = decomposition(posterior, z, 1000, estimator)
+    assert actual.total_correlation.item() == pytest.approx(expected, abs=1e-9)
 
 
 # Points so far apart that their posteriors do not meet, and codes at the means: (points, I(z;n), TC).
@@ -148,9 +148,9 @@ def test_information_of_points_far_apart(
     points: list[list[float]], information: float, correlation: float
 ) -> None:
     mean = torch.tensor(points, dtype=torch.float64)
-    found = decomposition(Gaussian(mean, torch.zeros_like(mean)), mean, len(points), "stratified")
-    assert found.mutual_information.item() == pytest.approx(information, abs=1e-9)
-    assert found.total_correlation.item() == pytest.approx(correlation, abs=1e-9)
+    actual = decomposition(Gaussian(mean, torch.zeros_like(mean)), mean, len(points), "stratified")
+    assert actual.mutual_information.item() == pytest.approx(information, abs=1e-9)
+    assert actual.total_correlation.item() == pytest.approx(correlation, abs=1e-9)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -167,17 +167,17 @@ def test_total_correlation_of_a_correlated_gaussian(estimator: Estimator, correl
     mean = normal("points", points, 2) @ factor.mT
     posterior = Gaussian(mean, torch.full_like(mean, math.log(variance)))
     z = posterior.sample(normal("noise", points, 2))
-    found = decomposition(posterior, z, points, estimator).total_correlation.item()
+    actual = decomposition(posterior, z, points, estimator).total_correlation.item()
     bias = math.log(points) if estimator == "weighted" else 0.0
-    assert found - bias == pytest.approx(-0.5 * math.log(1 - correlation**2), abs=0.05)
+    assert actual - bias == pytest.approx(-0.5 * math.log(1 - correlation**2), abs=0.05)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_the_three_parts_add_up_to_the_divergence_at_the_sample(estimator: Estimator) -> None:
     posterior = some_posterior(2, 8, 3)
     z = posterior.sample(normal("noise", 2, 8, 3))
-    found = decomposition(posterior, z, 100, estimator)
-    total = found.mutual_information + found.total_correlation + found.dimension_wise_kl
+    actual = decomposition(posterior, z, 100, estimator)
+    total = actual.mutual_information + actual.total_correlation + actual.dimension_wise_kl
     expected = (log_prob(as_torch(posterior), z) - log_prob(Normal(0.0, 1.0), z)).sum(-1).mean(-1)
     torch.testing.assert_close(total, expected)
 
@@ -188,8 +188,8 @@ def test_gradients(estimator: Estimator) -> None:
 
     def parts(mean: Tensor, log_var: Tensor) -> tuple[Tensor, ...]:
         posterior = Gaussian(mean, log_var)
-        found = decomposition(posterior, posterior.sample(noise), 50, estimator)
-        return found.mutual_information, found.total_correlation, found.dimension_wise_kl, posterior.kl()
+        actual = decomposition(posterior, posterior.sample(noise), 50, estimator)
+        return actual.mutual_information, actual.total_correlation, actual.dimension_wise_kl, posterior.kl()
 
     inputs = some_posterior(2, 4, 3)
     assert torch.autograd.gradcheck(parts, (inputs.mean.requires_grad_(), inputs.log_var.requires_grad_()))
@@ -197,12 +197,12 @@ def test_gradients(estimator: Estimator) -> None:
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_narrow_posteriors_far_apart_stay_finite_in_float32(estimator: Estimator) -> None:
-    """Every density but a code's own is exp(-2e9) = 0 here."""
+    """The density of a code under every other posterior is exp(-2e9) = 0."""
     mean = torch.linspace(-10, 10, 8).repeat(4, 1).mT.contiguous().requires_grad_()
     posterior = Gaussian(mean, torch.full((8, 4), -20.0))
-    found: Decomposition = decomposition(posterior, mean, 100, estimator)
-    found.total_correlation.backward()
-    assert torch.isfinite(found.total_correlation)
+    actual: Decomposition = decomposition(posterior, mean, 100, estimator)
+    actual.total_correlation.backward()
+    assert torch.isfinite(actual.total_correlation)
     assert mean.grad is not None
     assert torch.isfinite(mean.grad).all()
 

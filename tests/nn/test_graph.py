@@ -73,12 +73,12 @@ def images(runs: int = 2, count: int = 5) -> torch.Tensor:
 
 
 def test_the_code_has_a_dimension_for_each_label_and_the_rest_for_gaussians() -> None:
-    made = network()
-    assert made.widths == {"y1": 3, "y2": 4, "z1": 2, "z2": 2}
+    model = network()
+    assert model.widths == {"y1": 3, "y2": 4, "z1": 2, "z2": 2}
     assert network(latents=7).widths == {"y1": 3, "y2": 4, "z1": 3, "z2": 2}
-    code = made.encode(images())
+    code = model.encode(images())
     assert code.mean.shape == code.log_var.shape == (2, 5, 6)
-    assert made.decode(code.mean).shape == (2, 5, *SHAPE)
+    assert model.decode(code.mean).shape == (2, 5, *SHAPE)
     with pytest.raises(
         UnweaveError, match="2 labels and 2 Gaussian variables needs at least 4 latents; got 3"
     ):
@@ -86,30 +86,30 @@ def test_the_code_has_a_dimension_for_each_label_and_the_rest_for_gaussians() ->
 
 
 def test_the_code_is_that_of_each_variable_given_the_means_of_those_before_it() -> None:
-    made, seen = network(), images()
-    features = made.image_features(seen)
-    z1, y1, y2, z2 = made.graph.inference
-    first = made.infer(z1, features, {})
+    model, batch = network(), images()
+    features = model.image_features(batch)
+    z1, y1, y2, z2 = model.graph.inference
+    first = model.infer(z1, features, {})
     assert isinstance(first, Gaussian)
-    labels = [made.infer(node, features, {"z1": first.mean}) for node in (y1, y2)]
+    labels = [model.infer(node, features, {"z1": first.mean}) for node in (y1, y2)]
     assert isinstance(labels[0], Categorical)
     assert isinstance(labels[1], Categorical)
     known = {
         f"y{j + 1}": q.log_probabilities.exp() for j, q in enumerate(labels) if isinstance(q, Categorical)
     }
-    second = made.infer(z2, features, known)
+    second = model.infer(z2, features, known)
     assert isinstance(second, Gaussian)
     expected = torch.cat(
         [labels[0].as_code().mean, labels[1].as_code().mean, first.mean, second.mean], dim=-1
     )
-    torch.testing.assert_close(made.encode(seen).mean, expected)
+    torch.testing.assert_close(model.encode(batch).mean, expected)
 
 
 def test_variables_without_parents_have_the_usual_priors() -> None:
-    made = network()
+    model = network()
     values = {"y1": torch.zeros(2, 5, 3), "y2": torch.zeros(2, 5, 4), "z2": torch.zeros(2, 5, 2)}
-    by_name = {node.name: node for node in made.graph.generation}
-    label, normal = made.generate(by_name["y2"], values), made.generate(by_name["z2"], values)
+    by_name = {node.name: node for node in model.graph.generation}
+    label, normal = model.generate(by_name["y2"], values), model.generate(by_name["z2"], values)
     assert isinstance(label, Categorical)
     assert isinstance(normal, Gaussian)
     torch.testing.assert_close(label.log_probabilities.exp(), torch.full((2, 5, 4), 0.25))
@@ -118,23 +118,23 @@ def test_variables_without_parents_have_the_usual_priors() -> None:
 
 
 def test_the_likelihood_of_several_samples_is_that_of_each() -> None:
-    made, seen = network(), images(count=3)
+    model, batch = network(), images(count=3)
     labels = torch.tensor([[0, 1, 2, 0, 0, 2]]).expand(2, -1)
     values = {
-        "y1": indicators(labels, 3, seen),
-        "y2": indicators(labels, 4, seen),
+        "y1": indicators(labels, 3, batch),
+        "y2": indicators(labels, 4, batch),
         "z1": torch.arange(24.0).view(2, 6, 2) / 10,
     }
-    found = made.log_likelihood(values, seen, "bernoulli")
-    assert found.shape == (2, 2, 3)
-    logits = made.decoder(torch.cat([values["y1"], values["y2"], values["z1"]], dim=-1))
-    one = torch.distributions.Bernoulli(logits=logits[1, 4]).log_prob((seen[1, 1] > 0.5).float()).sum()
-    hard = made.log_likelihood(values, (seen > 0.5).float(), "bernoulli")
+    actual = model.log_likelihood(values, batch, "bernoulli")
+    assert actual.shape == (2, 2, 3)
+    logits = model.decoder(torch.cat([values["y1"], values["y2"], values["z1"]], dim=-1))
+    one = torch.distributions.Bernoulli(logits=logits[1, 4]).log_prob((batch[1, 1] > 0.5).float()).sum()
+    hard = model.log_likelihood(values, (batch > 0.5).float(), "bernoulli")
     torch.testing.assert_close(hard[1, 1, 1], one)
 
 
 def test_runs_do_not_mix() -> None:
-    both, seen = network(runs=2), images(runs=2)
+    both, batch = network(runs=2), images(runs=2)
     graph = graph_of("q(z1|x) q(y|x,z1) q(z2|y)", "p(y) p(z2) p(z1|y,z2) p(x|y,z1)")
     alone = GraphNetwork([Stream.of(1)], SHAPE, 6, "released", graph, (3, 4))
-    torch.testing.assert_close(both.encode(seen).mean[1:], alone.encode(seen[1:]).mean)
+    torch.testing.assert_close(both.encode(batch).mean[1:], alone.encode(batch[1:]).mean)

@@ -44,8 +44,8 @@ def assert_same(table: ImageTable, runs: int, batch: int, step: int) -> None:
     assert pixels.is_contiguous()
     assert torch.equal(pixels, plain_pixels(table, draws, "other batch", batch))
     rows = (draws.integers("rows", batch, [4, 2]) * table.strides[0, [0, 2]]).sum(-1)  # of two factors
-    given = image_kernels.draw_pixels(table, keys, draws.step, batch, rows)
-    assert torch.equal(given, plain_pixels(table, draws, "other batch", batch, rows))
+    looked_up = image_kernels.draw_pixels(table, keys, draws.step, batch, rows)
+    assert torch.equal(looked_up, plain_pixels(table, draws, "other batch", batch, rows))
 
 
 @given(

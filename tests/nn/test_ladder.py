@@ -39,9 +39,9 @@ def test_the_product_of_two_gaussians_by_integration() -> None:
     in_units = (z - prior[0]) / np.exp(prior[1] / 2)
     mean = (density * in_units).sum()
     variance = (density * (in_units - mean) ** 2).sum()
-    found = precision_weighted(*(Gaussian(*map(torch.tensor, given)) for given in (evidence, prior)))
-    assert float(found.mean) == pytest.approx(mean, abs=1e-6)
-    assert float(found.log_var) == pytest.approx(np.log(variance), abs=1e-6)
+    actual = precision_weighted(*(Gaussian(*map(torch.tensor, moments)) for moments in (evidence, prior)))
+    assert float(actual.mean) == pytest.approx(mean, abs=1e-6)
+    assert float(actual.log_var) == pytest.approx(np.log(variance), abs=1e-6)
 
 
 numbers = st.floats(-4, 4)
@@ -57,9 +57,9 @@ def test_the_divergence_from_the_prior_is_that_of_the_latents(a: float, b: float
     precision = torch.exp(-evidence.log_var) + torch.exp(-prior.log_var)
     weighted = evidence.mean * torch.exp(-evidence.log_var) + prior.mean * torch.exp(-prior.log_var)
     product = Normal(weighted / precision, precision.rsqrt())
-    found = precision_weighted(evidence, prior)
-    torch.testing.assert_close(found.kl_per_dimension(), kl_divergence(product, as_normal(prior)))
-    assert float(found.log_var) <= 0
+    actual = precision_weighted(evidence, prior)
+    torch.testing.assert_close(actual.kl_per_dimension(), kl_divergence(product, as_normal(prior)))
+    assert float(actual.log_var) <= 0
 
 
 def test_evidence_without_weight_leaves_the_prior_and_with_all_weight_replaces_it() -> None:
@@ -90,7 +90,7 @@ def test_divergences_equal_those_of_many_draws() -> None:
         mean = (evidence[layer].mean * precisions[0] + prior.mean * precisions[1]) / both
         log_ratio += Normal(mean, both.rsqrt()).log_prob(z[layer]).sum(-1)
         log_ratio -= as_normal(prior).log_prob(z[layer]).sum(-1)
-    closed_form = torch.stack([each.kl() for each in inferred.posteriors]).sum(dim=0)
+    closed_form = torch.stack([posterior.kl() for posterior in inferred.posteriors]).sum(dim=0)
     error = float((log_ratio - closed_form).std()) / draws**0.5
     assert float(log_ratio.mean()) == pytest.approx(float(closed_form.mean()), abs=5 * error)
     assert 5 * error < 0.1 * float(closed_form.mean())

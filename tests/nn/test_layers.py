@@ -93,7 +93,7 @@ KINDS = ["linear", "conv 4x4", "conv 2x2", "transposed 4x4", "transposed 2x2"]
 def test_layer_equals_torchs_own_in_each_run(
     kind: str, together: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # On a GPU the runs are computed together; here that way is tried on the CPU.
+    # On a GPU the runs are computed together; this tests that path on the CPU.
     monkeypatch.setattr(layers, "_runs_together", lambda _: together)
     for seeds, activation in itertools.product([(7,), (7, 8, 9)], ACTIVATIONS):
         assert_equals_torchs_own(kind, seeds, activation)
@@ -210,7 +210,7 @@ def test_initial_weights_are_addressed_by_seed_and_name() -> None:
     assert not torch.equal(actual, glorot_uniform([Stream.of(2), stream], "other", (4, 6), 10))
 
 
-def test_a_runs_weights_do_not_depend_on_its_company() -> None:
+def test_a_runs_weights_do_not_depend_on_other_runs() -> None:
     alone = Conv2d(runs(5), "layer", 3, 8)
     in_company = Conv2d(runs(9, 2, 5), "layer", 3, 8)
     assert torch.equal(alone.weight[0], in_company.weight[2])
@@ -242,7 +242,7 @@ def test_bf16_rounds(kind: str) -> None:
     assert not torch.equal(rounded.float(), exact)
     torch.testing.assert_close(rounded.float(), exact, rtol=0.02, atol=0.02)
     rounded.float().sum().backward()
-    # Of dense layers the optimiser keeps what was not rounded.
+    # The optimiser keeps the unrounded weights of dense layers.
     dtype = torch.bfloat16 if kind == "linear" else torch.float32
     assert layer.weight.dtype == cast(Tensor, layer.weight.grad).dtype == dtype
 
@@ -252,8 +252,8 @@ def test_set_precision_reaches_every_layer() -> None:
         Linear(runs(0), "a", 2, 2), nn.Sequential(Conv2d(runs(0), "b", 1, 1)), nn.Identity()
     )
     set_precision(network, "tf32")
-    found = [part.precision for part in network.modules() if isinstance(part, Layer)]
-    assert found == ["tf32", "tf32"]
+    actual = [part.precision for part in network.modules() if isinstance(part, Layer)]
+    assert actual == ["tf32", "tf32"]
 
 
 def test_select_runs_keeps_the_chosen_ones_in_order() -> None:

@@ -24,7 +24,7 @@ IMAGES = torch.from_numpy(Stream.of(1).uniform(2 * 3, 2 * 4 * 5)).view(SHAPE)
 NEAR_HALF = [-30.0, -3.0, -0.51, -0.5, -0.49, -1e-3, 0.0, 1e-6, 1e-2, 0.4999, 0.5, 0.7, 12.0, 30.0]
 
 DENSITIES: dict[str, tuple[Callable[[Tensor], Distribution], float]] = {
-    # With what -log p is more than the loss, for each pixel.
+    # The constant by which -log p exceeds the loss, for each pixel.
     "gaussian": (lambda logits: Normal(logits.sigmoid(), 0.5**0.5), 0.5 * np.log(np.pi)),
     "gaussian_unit": (lambda logits: Normal(logits.sigmoid(), torch.ones_like(logits)), 0.0),
     "laplace": (lambda logits: Laplace(logits.sigmoid(), torch.ones_like(logits)), 0.0),
@@ -102,7 +102,7 @@ def test_losses_gradients_and_means_are_finite_at_extreme_outputs(name: str) -> 
 def test_gradients_are_those_of_the_losses(name: str) -> None:
     output = torch.cat([LOGITS[0, :1], -LOGITS[0, 1:2]], dim=-3)[:, : 2 * LIKELIHOODS[name].outputs]
     torch.autograd.gradcheck(
-        lambda given: LIKELIHOODS[name].negative_log(given, IMAGES[0, :1]), output.clone().requires_grad_()
+        lambda values: LIKELIHOODS[name].negative_log(values, IMAGES[0, :1]), output.clone().requires_grad_()
     )
 
 

@@ -141,7 +141,7 @@ def test_mlp_takes_any_size_and_flattens_height_width_channels() -> None:
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_a_run_computes_the_same_alone_and_in_company(architecture: str) -> None:
+def test_a_run_computes_the_same_alone_and_in_a_population(architecture: str) -> None:
     shape, latents = (1, 32, 32), 4
     together = nn.ModuleList(
         [
@@ -285,5 +285,5 @@ def test_what_networks_give_is_float32(precision: Precision) -> None:
     for network in (encoder, decoder, discriminator):
         set_precision(network, precision)
     posterior = encoder(torch.zeros(2, 3, 1, 32, 32))
-    given = (posterior.mean, posterior.log_var, decoder(codes), discriminator(codes))
-    assert {tensor.dtype for tensor in given} == {torch.float32}
+    outputs = (posterior.mean, posterior.log_var, decoder(codes), discriminator(codes))
+    assert {tensor.dtype for tensor in outputs} == {torch.float32}

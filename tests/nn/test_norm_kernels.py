@@ -30,21 +30,21 @@ def test_values_and_gradients(runs: int, rows: int, features: int, dtype: torch.
     expected = torch.stack(
         [F.batch_norm(x[i], None, None, scale[i], shift[i], training=True, eps=EPSILON) for i in range(runs)]
     )
-    there = [tensor.detach().to(DEVICE) for tensor in (x, scale, shift)]
-    given_x, given_scale, given_shift = there[0].to(dtype), there[1].float(), there[2].float()
-    found, moments = kernels.normalise(given_x, given_scale, given_shift, EPSILON)
+    on_device = [tensor.detach().to(DEVICE) for tensor in (x, scale, shift)]
+    rounded_x, float_scale, float_shift = on_device[0].to(dtype), on_device[1].float(), on_device[2].float()
+    actual, moments = kernels.normalise(rounded_x, float_scale, float_shift, EPSILON)
     near = 1e-4 if dtype == WHOLE else 1e-2
-    assert distance(found, expected.detach()) < near
+    assert distance(actual, expected.detach()) < near
 
     towards = numbers(5, *expected.shape)
     (expected * towards).sum().backward()
-    made = kernels.gradients(given_x, moments, towards.to(DEVICE, dtype), given_scale, EPSILON)
-    to_x, *to_parameters = made
+    gradients = kernels.gradients(rounded_x, moments, towards.to(DEVICE, dtype), float_scale, EPSILON)
+    to_x, *to_parameters = gradients
     for ours, exact in zip(to_parameters, (scale.grad, shift.grad), strict=True):
         assert exact is not None
         assert distance(ours, exact) < near
     assert x.grad is not None
-    # Of two rows nothing is left of the gradient, whatever x is: what there is is measured by its first term.
+    # With two rows the gradient cancels for all x: the error is measured relative to its first term.
     slope = (scale / (x.var(1, correction=0) + EPSILON).sqrt())[:, None]
     assert float((to_x.double().cpu() - x.grad).norm()) < near * float((slope * towards).detach().norm())
 
@@ -54,7 +54,7 @@ def test_the_module_is_the_same_by_both_ways(shape: tuple[int, ...], monkeypatch
     norm = BatchNorm(2, shape[2])
     norm.scale.data, norm.shift.data = (numbers(seed, 2, shape[2]).float() for seed in (1, 2))
     norm.to(DEVICE)
-    found = []
+    results = []
     for by_kernels in (False, True):
         monkeypatch.setattr(batch_norm, "is_on_kernels", lambda _, answer=by_kernels: answer)
         x = numbers(3, *shape).float().to(DEVICE).requires_grad_()
@@ -63,7 +63,7 @@ def test_the_module_is_the_same_by_both_ways(shape: tuple[int, ...], monkeypatch
         assert x.grad is not None
         assert norm.scale.grad is not None
         assert norm.shift.grad is not None
-        found.append([values, x.grad, norm.scale.grad.clone(), norm.shift.grad.clone()])
+        results.append([values, x.grad, norm.scale.grad.clone(), norm.shift.grad.clone()])
         norm.zero_grad()
-    for plain, fast in zip(*found, strict=True):
+    for plain, fast in zip(*results, strict=True):
         torch.testing.assert_close(fast, plain, rtol=1e-3, atol=1e-3)

@@ -1,4 +1,4 @@
-"""Perceptual distances: known pyramids, one written out by hand, and VGG-16 put together from layers."""
+"""Perceptual distances: known pyramids, one written out by hand, and VGG-16 built from layers."""
 
 from pathlib import Path
 
@@ -53,15 +53,15 @@ def slow_pyramid(image: np.ndarray) -> float:
 @pytest.mark.parametrize("size", [(32, 16), (12, 20), (7, 8)])
 def test_the_pyramid_is_that_of_each_image(size: tuple[int, int]) -> None:
     first, second = (images(name, 2, 3, 2, *size) for name in ("first", "second"))
-    each = [[slow_pyramid(x) for x in run.flatten(0, 1).double().numpy()] for run in first - second]
-    expected = torch.tensor(each).mean(-1)
+    distances = [[slow_pyramid(x) for x in run.flatten(0, 1).double().numpy()] for run in first - second]
+    expected = torch.tensor(distances).mean(-1)
     torch.testing.assert_close(laplacian_distance(first, second), expected.float())
     torch.testing.assert_close(distance(second, first, "laplacian"), expected.float())
 
 
 @pytest.fixture
 def vgg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> nn.Sequential:
-    """A small one, put where it is looked for."""
+    """A small VGG, stored where the weights are expected."""
     return install(tmp_path, monkeypatch)
 
 
@@ -70,21 +70,24 @@ def test_vgg_compares_the_features_of_five_layers(vgg: nn.Sequential, channels: 
     first, second = (images(name, 2, 3, channels, 32, 32) for name in ("first", "second"))
     mean, deviation = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
 
-    def seen(image: Tensor) -> list[Tensor]:
+    def compared_features(image: Tensor) -> list[Tensor]:
         colours = image.repeat(3 // channels, 1, 1)
-        x, found = ((colours - mean[:, None, None]) / deviation[:, None, None])[None], []
+        x, features = ((colours - mean[:, None, None]) / deviation[:, None, None])[None], []
         for number, layer in enumerate(vgg):
             x = layer(x)
             if number in (3, 8, 13, 22, 30):  # after the ReLU of layers 2, 7, 12 and 21, and the last pooling
-                found.append(x)
-        return found
+                features.append(x)
+        return features
 
     for run, value in enumerate(vgg_distance(first, second)):
-        each = [
-            sum(float((a - b).abs().mean()) for a, b in zip(seen(one), seen(two), strict=True))
+        distances = [
+            sum(
+                float((a - b).abs().mean())
+                for a, b in zip(compared_features(one), compared_features(two), strict=True)
+            )
             for one, two in zip(first[run], second[run], strict=True)
         ]
-        assert value.item() == pytest.approx(np.mean(each), rel=1e-5)
+        assert value.item() == pytest.approx(np.mean(distances), rel=1e-5)
     torch.testing.assert_close(distance(first, first, "vgg"), torch.zeros(2))
 
 
@@ -94,7 +97,7 @@ def test_gradients_of_the_pyramid() -> None:
     assert torch.autograd.gradcheck(lambda x: laplacian_distance(x, other), (image,))
 
 
-def test_vgg_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_vgg_weights_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
     perceptual._vgg.cache_clear()
     picture = images("first", 1, 1, 1, 32, 32)

@@ -1,4 +1,4 @@
-"""Settings of torch that decide how numbers are multiplied, and that they are put back."""
+"""Settings of torch that decide on the precision of products, and that they are restored."""
 
 from collections.abc import Callable
 

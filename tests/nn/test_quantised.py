@@ -28,13 +28,13 @@ def test_values_start_evenly_spread() -> None:
 def test_each_number_becomes_the_nearest_value_of_its_dimension() -> None:
     codebook = learned_codebook()
     z = torch.stack([torch.from_numpy(stream.child("z").normal(7, 3)).float() for stream in STREAMS])
-    found = codebook(z).detach().numpy()
+    actual = codebook(z).detach().numpy()
     for run in range(2):
         for row in range(7):
             for dimension in range(3):
                 values = codebook.values[run, dimension].tolist()
                 number = float(z[run, row, dimension])
-                assert found[run, row, dimension] == np.float32(min(values, key=lambda v: abs(v - number)))
+                assert actual[run, row, dimension] == np.float32(min(values, key=lambda v: abs(v - number)))
 
 
 @settings(max_examples=25, deadline=None)

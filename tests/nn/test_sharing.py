@@ -59,9 +59,9 @@ def test_the_product_is_that_of_the_densities(means: list[float], variances: lis
     density /= density.sum()
     mean = (points * density).sum()
     variance = ((points - mean) ** 2 * density).sum()
-    found = product(column(means, variances))
-    assert found.mean.item() == pytest.approx(mean, abs=1e-8)
-    assert found.log_var.exp().item() == pytest.approx(variance, rel=1e-8)
+    actual = product(column(means, variances))
+    assert actual.mean.item() == pytest.approx(mean, abs=1e-8)
+    assert actual.log_var.exp().item() == pytest.approx(variance, rel=1e-8)
 
 
 def test_rules_by_hand() -> None:
@@ -73,7 +73,7 @@ def test_rules_by_hand() -> None:
 
 
 @RULES
-def test_one_image_says_what_it_says(rule: Rule) -> None:
+def test_the_posterior_of_a_single_image_is_unchanged(rule: Rule) -> None:
     alone = some(5, 1, 3)
     together = rule(alone)
     torch.testing.assert_close(together.mean, alone.mean)
@@ -147,11 +147,11 @@ def test_the_content_of_a_group_counts_once() -> None:
     """By hand: two groups of three, of which each content is one code."""
     merged = ungrouped(share_content(some(2, 3, 5), 2, average))
     prior = Normal(torch.tensor(0.0).double(), torch.tensor(1.0).double())
-    each = kl_divergence(Normal(merged.mean, torch.exp(merged.log_var / 2)), prior)
-    content = (each[0, :2].sum() + each[3, :2].sum()) / 6
-    style = each[:, 2:].sum() / 6
-    found = group_kl(merged, 2, 3)
-    torch.testing.assert_close(torch.stack(found), torch.stack([content, style]))
+    divergences = kl_divergence(Normal(merged.mean, torch.exp(merged.log_var / 2)), prior)
+    content = (divergences[0, :2].sum() + divergences[3, :2].sum()) / 6
+    style = divergences[:, 2:].sum() / 6
+    actual = group_kl(merged, 2, 3)
+    torch.testing.assert_close(torch.stack(actual), torch.stack([content, style]))
 
 
 def test_the_distance_is_a_divergence() -> None:

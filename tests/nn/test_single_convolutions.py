@@ -43,9 +43,9 @@ def check(
         towards = numbers(9, *expected.shape)
         (got * towards.float().to(DEVICE)).sum().backward()
         (expected * towards).sum().backward()
-        for found, exact in zip(mine, true, strict=True):
-            assert found.grad is not None
-            torch.testing.assert_close(found.grad.double().cpu(), exact.grad, rtol=1e-4, atol=1e-4)
+        for actual, exact in zip(mine, true, strict=True):
+            assert actual.grad is not None
+            torch.testing.assert_close(actual.grad.double().cpu(), exact.grad, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("channels", "padding"), [(1, 1), (2, 1), (3, 1), (32, 1), (16, 0)])
@@ -68,12 +68,12 @@ def test_images_have_the_same_gradient_where_weights_need_none(channels: int) ->
     bias = numbers(3, RUNS, 16).float()
     gradients = []
     for needed in (True, False):
-        seen, *fixed = (tensor.clone().to(DEVICE) for tensor in (x, weight, bias))
-        seen.requires_grad_()
+        images, *fixed = (tensor.clone().to(DEVICE) for tensor in (x, weight, bias))
+        images.requires_grad_()
         for parameter in fixed:
             parameter.requires_grad_(needed)
-        single.convolve(seen, fixed[0], 1, "float32", fixed[1], 0.2).square().sum().backward()
-        gradients.append(seen.grad)
+        single.convolve(images, fixed[0], 1, "float32", fixed[1], 0.2).square().sum().backward()
+        gradients.append(images.grad)
         assert all((parameter.grad is not None) == needed for parameter in fixed)
     torch.testing.assert_close(*gradients)
 

@@ -36,8 +36,8 @@ def matrices(seed: int, rows: int, columns: int, runs: int = 3) -> Tensor:
 def with_singular_values(values: Tensor) -> Tensor:
     left, _ = torch.linalg.qr(matrices(5, len(values), len(values), 1)[0])
     right, _ = torch.linalg.qr(matrices(6, len(values), len(values), 1)[0])
-    made: Tensor = left @ torch.diag(values.to(left)) @ right
-    return made
+    matrix: Tensor = left @ torch.diag(values.to(left)) @ right
+    return matrix
 
 
 @settings(deadline=None, max_examples=30)
@@ -45,16 +45,16 @@ def with_singular_values(values: Tensor) -> Tensor:
 def test_the_norm_is_the_largest_singular_value(seed: int, rows: int, columns: int) -> None:
     weight = matrices(seed, rows, columns)
     largest = torch.linalg.svdvals(weight)[:, 0]
-    found = spectral_norms(weight)
-    assert (found <= largest * (1 + 1e-9)).all()
-    assert (found >= largest * (1 - 0.006)).all()
+    actual = spectral_norms(weight)
+    assert (actual <= largest * (1 + 1e-9)).all()
+    assert (actual >= largest * (1 - 0.006)).all()
 
 
 @pytest.mark.parametrize("share", [0.9, 0.98, 0.99, 0.995, 0.999, 1.0])
 def test_the_worst_case_is_many_values_just_below_the_largest(share: float) -> None:
     values = torch.cat([torch.ones(1), torch.full((127,), share)])
-    found = spectral_norms(with_singular_values(values)[None].float()).item()
-    assert 1 - 0.006 < found < 1 + 1e-5
+    actual = spectral_norms(with_singular_values(values)[None].float()).item()
+    assert 1 - 0.006 < actual < 1 + 1e-5
 
 
 def test_a_gap_between_values_makes_it_exact() -> None:
@@ -72,17 +72,17 @@ def test_weights_of_a_convolution_are_a_matrix_of_outputs_by_all_else() -> None:
 def test_the_gradient_is_that_of_the_largest_singular_value() -> None:
     weight = torch.stack([with_singular_values(torch.tensor([2.0, 1.5, 0.3, 0.1])) for _ in range(2)])
     weight.requires_grad_()
-    [found] = torch.autograd.grad(spectral_norms(weight).sum(), weight)
+    [actual] = torch.autograd.grad(spectral_norms(weight).sum(), weight)
     u, _, vh = torch.linalg.svd(weight.detach())
-    torch.testing.assert_close(found, u[:, :, :1] @ vh[:, :1, :], rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(actual, u[:, :, :1] @ vh[:, :1, :], rtol=1e-6, atol=1e-8)
 
 
 def test_the_gradient_of_normalised_weights_is_that_of_a_decomposition() -> None:
     weight = with_singular_values(torch.tensor([2.0, 1.5, 0.3]))[None].requires_grad_()
     towards = matrices(9, 3, 3, 1)
-    [found] = torch.autograd.grad((normalised(weight) * towards).sum(), weight)
+    [actual] = torch.autograd.grad((normalised(weight) * towards).sum(), weight)
     [expected] = torch.autograd.grad((weight / torch.linalg.svdvals(weight)[0, 0] * towards).sum(), weight)
-    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(actual, expected, rtol=1e-6, atol=1e-8)
 
 
 def test_runs_do_not_mix() -> None:
@@ -93,10 +93,10 @@ def test_runs_do_not_mix() -> None:
 
 def test_normalised_weights_stretch_nothing_and_keep_their_direction() -> None:
     weight = 20 * matrices(2, 6, 30)
-    found = normalised(weight)
-    torch.testing.assert_close(torch.linalg.svdvals(found)[:, 0], torch.ones(3).double(), rtol=0.007, atol=0)
-    torch.testing.assert_close(normalised(found), found, rtol=0.007, atol=1e-6)
-    torch.testing.assert_close(found / found[:, :1, :1], weight / weight[:, :1, :1])
+    actual = normalised(weight)
+    torch.testing.assert_close(torch.linalg.svdvals(actual)[:, 0], torch.ones(3).double(), rtol=0.007, atol=0)
+    torch.testing.assert_close(normalised(actual), actual, rtol=0.007, atol=1e-6)
+    torch.testing.assert_close(actual / actual[:, :1, :1], weight / weight[:, :1, :1])
 
 
 @settings(deadline=None, max_examples=20)
@@ -105,23 +105,23 @@ def test_normalised_weights_stretch_nothing_and_keep_their_direction() -> None:
 )
 def test_layers_of_all_sizes_are_measured_together_as_alone(sizes: list[tuple[int, int]], seed: int) -> None:
     layers = [100.0**-i * matrices(seed + i, *size) for i, size in enumerate(sizes)]
-    for found, layer in zip(spectral.spectral_norms(layers), layers, strict=True):
-        torch.testing.assert_close(found, spectral_norms(layer), rtol=1e-9, atol=0)
+    for actual, layer in zip(spectral.spectral_norms(layers), layers, strict=True):
+        torch.testing.assert_close(actual, spectral_norms(layer), rtol=1e-9, atol=0)
 
 
 def test_weights_that_are_all_zero_stay_so() -> None:
     weight = torch.zeros(2, 3, 4, requires_grad=True)
-    found = normalised(weight)
-    [gradient] = torch.autograd.grad(found.sum(), weight)
-    assert (found == 0).all()
+    actual = normalised(weight)
+    [gradient] = torch.autograd.grad(actual.sum(), weight)
+    assert (actual == 0).all()
     assert gradient.isfinite().all()
 
 
 def test_rounded_weights_are_measured_in_full() -> None:
     weight = matrices(3, 20, 30).bfloat16()
-    found = spectral_norms(weight)
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, torch.linalg.svdvals(weight.float())[:, 0], rtol=0.006, atol=0)
+    actual = spectral_norms(weight)
+    assert actual.dtype == torch.float32
+    torch.testing.assert_close(actual, torch.linalg.svdvals(weight.float())[:, 0], rtol=0.006, atol=0)
 
 
 def test_layers_are_applied_with_normalised_weights() -> None:

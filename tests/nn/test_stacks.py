@@ -50,8 +50,8 @@ def check(ours: nn.ModuleList, exact: nn.ModuleList) -> None:
 
 def bytes_of(channels: int) -> Tensor:
     shape = (RUNS, IMAGES, SIZE, SIZE, channels)
-    made = torch.randint(0, 256, shape, generator=torch.Generator().manual_seed(1)).to(torch.uint8)
-    return made.permute(0, 1, 4, 2, 3)
+    pixels = torch.randint(0, 256, shape, generator=torch.Generator().manual_seed(1)).to(torch.uint8)
+    return pixels.permute(0, 1, 4, 2, 3)
 
 
 @pytest.mark.parametrize(("architecture", "channels"), [("released", 1), ("table2", 3)])

@@ -1,4 +1,4 @@
-"""Codes of two parts, tables of codes, and a discriminator that is told labels."""
+"""Codes of two parts, tables of codes, and a discriminator that gets labels."""
 
 import math
 
@@ -70,12 +70,12 @@ def test_the_discriminator_sees_images_and_every_label() -> None:
 def test_rows_are_looked_up_run_by_run() -> None:
     table = Table(streams(0, 1), "test", 4, 3)
     index = torch.tensor([[0, 3, 3], [2, 1, 0]])
-    found = table(index)
-    assert found.shape == (2, 3, 3)
+    actual = table(index)
+    assert actual.shape == (2, 3, 3)
     for run in range(2):
         for place, row in enumerate(index[run]):
-            torch.testing.assert_close(found[run, place], table.rows[run, row], rtol=0, atol=0)
-    found.sum().backward()
+            torch.testing.assert_close(actual[run, place], table.rows[run, row], rtol=0, atol=0)
+    actual.sum().backward()
     assert table.rows.grad is not None
     assert table.rows.grad[..., 0].tolist() == [[1, 0, 0, 2], [1, 1, 1, 0]]
 

@@ -20,8 +20,8 @@ LOW = torch.bfloat16 if CUDA else torch.float16
 
 def numbers(seed: int, *shape: int) -> torch.Tensor:
     """Numbers of mixed sign in float64, rounded to bfloat16 so that products of any precision start alike."""
-    made = torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    return made.bfloat16().double()
+    values = torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return values.bfloat16().double()
 
 
 def distance(ours: torch.Tensor, exact: torch.Tensor) -> float:

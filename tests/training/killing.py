@@ -45,7 +45,7 @@ def run_training(folder: Path) -> None:
 
 
 def state_of_training(folder: Path) -> State:
-    """The weights and logs of all runs, and what else should be there."""
+    """The weights and logs of all runs, and the names of other expected files."""
     names = ("weights.safetensors", "log.jsonl")
     content = {str(path.relative_to(folder)): path.read_bytes() for n in names for path in folder.rglob(n)}
     # A killed process may leave its lock file, which no longer locks anything.
@@ -108,7 +108,7 @@ def _count_operations(folder: Path, kill_at: int) -> list[int]:
 
 
 def kill_and_resume(act: Act, state: Callable[[Path], State], folder: Path, kills: int, seed: int) -> int:
-    """Kill and resume until so many kills were made; every end must equal the one left alone."""
+    """Kill and resume that many times; every final state must equal that of an uninterrupted run."""
     start = time.monotonic()
     operations, seconds = in_child(act, folder / "whole"), time.monotonic() - start
     expected = state(folder / "whole")
@@ -123,8 +123,8 @@ def kill_and_resume(act: Act, state: Callable[[Path], State], folder: Path, kill
             done += 1
             left = max(2, left - operations // 4)  # so that each round comes to an end
         in_child(act, parts)
-        found = state(parts)
-        if difference := [name for name in expected | found if expected.get(name) != found.get(name)]:
+        actual = state(parts)
+        if difference := [name for name in expected | actual if expected.get(name) != actual.get(name)]:
             sys.exit(f"after {done} kills these differ: {difference}")
         shutil.rmtree(parts)
     return done

@@ -18,7 +18,7 @@ from unweave.training.update import Update
 
 @contextmanager
 def stopped_after(step: int) -> Iterator[None]:
-    """What is trained here must be stopped, by a signal that comes after that step."""
+    """Training inside must be stopped by a signal that comes after that step."""
     real = Update.run
 
     def interrupted(self: Update, steps: int, stop: Any = ()) -> int:

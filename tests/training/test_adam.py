@@ -1,4 +1,4 @@
-"""Adam keeps float32 masters of what networks hold in bfloat16, and nothing rounds them."""
+"""Adam keeps unrounded float32 masters of bfloat16 parameters."""
 
 import pytest
 import torch
@@ -38,7 +38,7 @@ def test_updates_that_bfloat16_would_lose_add_up() -> None:
     torch.testing.assert_close(master, torch.full((2, 3), 1 - 1000 * RATE), rtol=0, atol=5e-5)
     assert used.dtype == torch.bfloat16
     assert torch.equal(used, master.bfloat16())
-    assert float(used[0, 0]) == pytest.approx(0.99, abs=0.002)  # bfloat16 counts in steps of 1/256 there
+    assert float(used[0, 0]) == pytest.approx(0.99, abs=0.002)  # the spacing of bfloat16 numbers is 1/256
 
 
 def test_of_float32_parameters_there_is_no_second_copy() -> None:
@@ -49,7 +49,7 @@ def test_of_float32_parameters_there_is_no_second_copy() -> None:
     torch.testing.assert_close(start, torch.full((2, 3), 1 - 10 * RATE), rtol=0, atol=1e-6)
 
 
-def test_selected_runs_keep_their_masters_and_go_on_as_before() -> None:
+def test_selected_runs_keep_their_masters_and_continue() -> None:
     start = torch.linspace(0.5, 2.0, 12).view(4, 3)
     adam, whole = rounded_adam(start.clone()), rounded_adam(start.clone())
     updated(adam, 100)
@@ -58,8 +58,10 @@ def test_selected_runs_keep_their_masters_and_go_on_as_before() -> None:
     adam.select(keep, [adam.parameters[0][keep]])
     assert torch.equal(adam.masters[0], whole.masters[0][keep])
     assert not torch.equal(adam.masters[0], adam.masters[0].bfloat16().float())
-    for each in (adam, whole):
-        each.update([torch.ones_like(each.parameters[0])], torch.tensor(100), torch.full((1,), RATE))
+    for optimiser in (adam, whole):
+        optimiser.update(
+            [torch.ones_like(optimiser.parameters[0])], torch.tensor(100), torch.full((1,), RATE)
+        )
     assert torch.equal(adam.masters[0], whole.masters[0][keep])
     assert torch.equal(adam.parameters[0], whole.parameters[0][keep])
 

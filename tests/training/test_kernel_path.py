@@ -34,8 +34,8 @@ def test_both_paths_train_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = trained()
     asked = []
 
-    def kernels(found: list[Layer], _x: torch.Tensor) -> bool:
-        asked.append(type(found[0]))
+    def kernels(stack: list[Layer], _x: torch.Tensor) -> bool:
+        asked.append(type(stack[0]))
         return True
 
     monkeypatch.setattr(layers, "have_kernels", kernels)

@@ -1,4 +1,4 @@
-"""InfoVAE and AAE in training, where settings decide who plays and whether codes are drawn."""
+"""InfoVAE and AAE in training, where settings decide on the players and on sampling of codes."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ def spec(method: Method, seed: int = 0, steps: int = 20, **more: Any) -> RunSpec
 
 def train(folder: Path, specs: list[RunSpec]) -> list[RunFolder]:
     plan = Plan(device="cpu", log_every=10, checkpoint_every=1000)
-    return train_runs(specs, TINY, [folder / each.id for each in specs], plan)
+    return train_runs(specs, TINY, [folder / run.id for run in specs], plan)
 
 
 def test_a_run_alone_equals_the_run_in_a_mixed_population(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""AdamW, schedules and warm-up: known numbers, players of their own, resumed runs, what populations share."""
+"""AdamW, schedules and warm-up: known numbers, players with own optimisers, resumed runs, populations."""
 
 import dataclasses
 import math
@@ -34,7 +34,7 @@ def noise(seed: int, *shape: int) -> Tensor:
 @pytest.mark.parametrize("decay", [0.0, 0.01, 0.5])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_adamw_is_that_of_torch(decay: float, dtype: torch.dtype) -> None:
-    """Two runs with rates of their own, each against torch.optim.AdamW.
+    """Two runs with different learning rates, each compared with torch.optim.AdamW.
 
     torch adds epsilon after bias correction. Its epsilon is set at each step so that both forms are equal.
     """
@@ -148,8 +148,8 @@ def test_optimiser_decay_and_warmup_change_training(tmp_path: Path) -> None:
 
 
 def player_of(population: Population, name: str) -> PlayerState:
-    (found,) = [player for player in population.players if player.name == name]
-    return found
+    (matching,) = [player for player in population.players if player.name == name]
+    return matching
 
 
 def test_the_run_decides_for_the_players_that_do_not() -> None:
@@ -208,7 +208,7 @@ def test_runs_whose_players_are_optimised_otherwise_form_groups_of_their_own(
     assert decays == [AdamW(weight_decay=1.0), AdamW(weight_decay=2.0)]
 
 
-def test_who_rests_does_not_decay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_do_not_decay_before_a_player_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(info_gan, "_adam", lambda rate: AdamW(rate, beta1=0.5, weight_decay=1.0))
     methods = InfoGANCR(alpha_from=0.75), InfoGANCR(alpha_from=0.25)
     runs = [

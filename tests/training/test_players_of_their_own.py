@@ -1,4 +1,4 @@
-"""GANs and autoencoders with classes in training: alone and in company, stopped and resumed, read again."""
+"""GANs and autoencoders with classes in training: alone, in a population, resumed, loaded."""
 
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ def specs_of(name: str, **more: Any) -> list[RunSpec]:
 
 def train(folder: Path, specs: list[RunSpec]) -> list[RunFolder]:
     plan = Plan(device="cpu", log_every=2, checkpoint_every=1000)
-    return train_runs(specs, TINY, [folder / each.id for each in specs], plan)
+    return train_runs(specs, TINY, [folder / run.id for run in specs], plan)
 
 
 @each_method

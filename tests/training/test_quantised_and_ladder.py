@@ -1,4 +1,4 @@
-"""QLAE and the ladder VAE in training: alone, in company, after a stop; and what their runs can do."""
+"""QLAE and the ladder VAE in training: alone, in a population, resumed; and what their runs can do."""
 
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ def spec(method: Method, seed: int = 0, steps: int = 20, **more: Any) -> RunSpec
 
 def train(folder: Path, specs: list[RunSpec]) -> list[RunFolder]:
     plan = Plan(device="cpu", log_every=10, checkpoint_every=1000)
-    return train_runs(specs, TINY, [folder / each.id for each in specs], plan)
+    return train_runs(specs, TINY, [folder / run.id for run in specs], plan)
 
 
 @both

@@ -24,11 +24,11 @@ SAMPLINGS: dict[str, Sampling] = {
     "images": SingleImages(),
     "one changed": Pairs(1),
     "pairs, random": Pairs("random"),
-    "pairs, published, told": Pairs("published", labels=True),
+    "pairs, published, with labels": Pairs("published", labels=True),
     "groups of two": Groups(2, 1),
-    "groups of three, told": Groups(3, ("y",), labels=True),
+    "groups of three, with labels": Groups(3, ("y",), labels=True),
     "groups of the first": Groups(4, 1, chosen="first"),
-    "groups told what they share": Groups(2, ("y",), labels="shared"),
+    "groups with labels of shared factors": Groups(2, ("y",), labels="shared"),
     "alone": Groups(1, ()),
     "sequences": Sequences(5, ("y",)),
     "quick sequences": Sequences(3, 1, step=2),
@@ -108,12 +108,12 @@ def test_a_part_of_a_population_draws_its_own(sampling: Sampling) -> None:
         assert torch.equal(mine, theirs[1:])
 
 
-@pytest.mark.skipif(DEVICE.type != "cuda", reason="there is no GPU here to record a graph on")
+@pytest.mark.skipif(DEVICE.type != "cuda", reason="recording a graph needs a GPU")
 @pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=list(SAMPLINGS))
 def test_batches_can_be_part_of_a_cuda_graph(sampling: Sampling) -> None:
     truth, population = TRUTHS["hidden, then noise"], draws(0)
     source, host = ResidentBatches(truth, DEVICE), HostBatches(truth, DEVICE)
-    source.draw(population, 0, "batch", 6, sampling)  # what has to be sent to the device is sent now
+    source.draw(population, 0, "batch", 6, sampling)  # sends constants to the device before recording
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         batch = source.draw(population, 0, "batch", 6, sampling)
@@ -130,7 +130,7 @@ KINDS: tuple[Kind, ...] = ("categorical", "ordinal", "circular")
 
 @st.composite
 def truths(draw: st.DrawFn) -> GroundTruth:
-    """Some factors of all kinds and sizes; images are never asked for."""
+    """Some factors of all kinds and sizes; the test needs no images."""
     several = st.lists(st.integers(1, 5), min_size=2, max_size=5)
     sizes = draw(several.filter(lambda sizes: sum(size > 1 for size in sizes) > 1))
     kinds = [draw(st.sampled_from(KINDS)) for _ in sizes]
@@ -170,10 +170,10 @@ def test_factors_on_a_device_are_those_of_the_host(
     truth: GroundTruth, sampling: Sampling, size: int, step: int
 ) -> None:
     population = draws(step)
-    found = device_factors(truth, sampling, DEVICE)(population, ("batch",), size).cpu().numpy()
+    actual = device_factors(truth, sampling, DEVICE)(population, ("batch",), size).cpu().numpy()
     for run, seed in enumerate(SEEDS):
         stream = Stream.of(seed).child("batch").at(step)
-        np.testing.assert_array_equal(found[run], host_factors(truth, size, stream, sampling))
+        np.testing.assert_array_equal(actual[run], host_factors(truth, size, stream, sampling))
 
 
 @pytest.mark.parametrize("changed", [1, 3, "random", "published"])
@@ -208,9 +208,9 @@ def test_labels_of_all_labellers_have_their_sizes() -> None:
         assert source.label_sizes(sampling) == sizes
         labelled_batch = source.draw(draws(1), 1, "batch", 50, sampling).labelled
         assert labelled_batch is not None
-        found = labelled_batch.labels
-        assert found.shape == (3, 50, 5)
-        assert (found.cpu() < torch.tensor(sizes)).all()
+        actual = labelled_batch.labels
+        assert actual.shape == (3, 50, 5)
+        assert (actual.cpu() < torch.tensor(sizes)).all()
 
 
 def test_a_collection_gives_single_images_only() -> None:

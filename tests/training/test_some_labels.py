@@ -1,4 +1,4 @@
-"""Methods that learn from some labels: alone, in company, after a stop, with batches from anywhere."""
+"""Methods that learn from some labels: alone, in a population, resumed, with batches from host and device."""
 
 from __future__ import annotations
 
@@ -55,26 +55,26 @@ def spec(method: Method, seed: int = 0, steps: int = 10, **more: Any) -> RunSpec
 
 def train(folder: Path, specs: list[RunSpec]) -> list[RunFolder]:
     plan = Plan(device="cpu", log_every=5, checkpoint_every=1000)
-    return train_runs(specs, TINY, [folder / each.id for each in specs], plan)
+    return train_runs(specs, TINY, [folder / run.id for run in specs], plan)
 
 
 @each_method
 def test_batches_from_a_table_train_the_same(methods: list[Method]) -> None:
-    """On a GPU batches are drawn there; the same, on a CPU."""
-    found = []
+    """The path that draws batches on the device, tested on the CPU."""
+    results = []
     for source in (HostBatches(TINY, CPU), ResidentBatches(TINY, CPU)):
         one = spec(methods[0])
         population = Population([one], TINY.shape, CPU, source.label_sizes(one.method.sampling))
         update = Update(population, source, len(TINY))
         update.run(2)
-        found.append({name: term.item() for name, term in update.take_terms()[0].items()})
-    assert found[0] == pytest.approx(found[1], rel=1e-5)
+        results.append({name: term.item() for name, term in update.take_terms()[0].items()})
+    assert results[0] == pytest.approx(results[1], rel=1e-5)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 @pytest.mark.parametrize("name", ["m2", "generalized_m2", "f_statistic"])
 def test_nothing_waits_for_the_device(name: str, precision: Any) -> None:
-    """On the meta device there are no values: whatever depends on one would fail there."""
+    """Tensors of the meta device have no values: an update that reads one fails."""
     one = spec(TRIPLES[name][0], precision=precision)
     sizes = HostBatches(TINY, CPU).label_sizes(one.method.sampling)
     specs = [one, replace(one, seed=1)]

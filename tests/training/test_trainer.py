@@ -1,4 +1,4 @@
-"""Training: the same numbers alone, in company, after a stop, and after a kill."""
+"""Training: the same numbers alone, in a population, after a stop, and after a kill."""
 
 import errno
 import json
@@ -46,7 +46,7 @@ def spec(method: Method, seed: int = 0, steps: int = 30, **more: Any) -> RunSpec
 
 def train(folder: Path, specs: list[RunSpec], **plan: Any) -> list[RunFolder]:
     chosen = replace(Plan(device="cpu", log_every=10, checkpoint_every=1000), **plan)
-    return train_runs(specs, TINY, [folder / each.id for each in specs], chosen)
+    return train_runs(specs, TINY, [folder / run.id for run in specs], chosen)
 
 
 def test_a_run_alone_equals_the_run_in_a_mixed_population(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_runs_of_different_length_leave_the_population_when_they_are_done(tmp_pa
         assert largest_difference(alone, together[which]) < 1e-4
 
 
-def test_a_diverged_run_is_recorded_and_harms_nobody(tmp_path: Path) -> None:
+def test_a_diverged_run_is_recorded_and_the_others_continue(tmp_path: Path) -> None:
     specs = [spec(BetaVAE(4.0), 0), spec(BetaVAE(1e38), 1, learning_rate=1e20), spec(BetaVAE(2.0), 2)]
     together = train(tmp_path / "together", specs)
     outcomes = [(folder.result or {})["outcome"] for folder in together]
@@ -139,7 +139,7 @@ def test_checkpoints_are_written_for_all_before_any_is_removed(
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "parts", specs, checkpoint_every=10)
     monkeypatch.undo()
-    steps = [RunFolder(tmp_path / "parts" / each.id).checkpoints() for each in specs]
+    steps = [RunFolder(tmp_path / "parts" / run.id).checkpoints() for run in specs]
     assert steps == [[10, 20], [10], [10]]
     parts = train(tmp_path / "parts", specs, checkpoint_every=10)
     for one, other in zip(whole, parts, strict=True):
@@ -159,12 +159,12 @@ def test_batches_from_the_device_equal_those_from_the_host() -> None:
     assert not torch.equal(one[0], one[1])
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
-    told: list[Report] = []
+def test_progress_is_reported(tmp_path: Path) -> None:
+    reports: list[Report] = []
     specs = [spec(VAE(), 0), spec(BetaTCVAE(), 1)]
-    train_runs(specs, TINY, [tmp_path / s.id for s in specs], Plan("cpu", log_every=10), told.append)
-    assert [report.step for report in told] == [10, 20, 30]
-    assert {"reconstruction", "kl", "elbo"} <= told[0].terms[0].keys()
+    train_runs(specs, TINY, [tmp_path / s.id for s in specs], Plan("cpu", log_every=10), reports.append)
+    assert [report.step for report in reports] == [10, 20, 30]
+    assert {"reconstruction", "kl", "elbo"} <= reports[0].terms[0].keys()
 
 
 def test_clipped_gradients_and_schedules_change_training(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_signal_saves_and_stops(tmp_path: Path) -> None:
     assert len(steps.pop()) <= 1, "none only if not a single step was made"
 
 
-def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_an_error_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     specs = [spec(VAE(), 0)]
     whole = train(tmp_path / "whole", specs, checkpoint_every=10)
     real = os.fsync

@@ -37,8 +37,8 @@ def trained(steps: int, *methods: Method) -> Population:
 
 
 def weights_of(population: Population, player: str) -> list[Tensor]:
-    (found,) = [each for each in population.players if each.name == player]
-    return [weight.clone() for weight in found.optimiser.masters]
+    (found_player,) = [candidate for candidate in population.players if candidate.name == player]
+    return [weight.clone() for weight in found_player.optimiser.masters]
 
 
 class PlainAdam:
@@ -60,7 +60,7 @@ class PlainAdam:
 
 def test_the_discriminator_moves_and_then_the_generator_twice() -> None:
     method, steps = InfoGAN(), 2
-    found, plain = trained(steps, method, method), population_of(method, method)
+    population, plain = trained(steps, method, method), population_of(method, method)
     source, (group,) = HostBatches(TINY, CPU), plain.groups
     parameters = {name: list(network.parameters()) for name, network in group.networks.items()}
     adams = {
@@ -75,29 +75,29 @@ def test_the_discriminator_moves_and_then_the_generator_twice() -> None:
             loss = method.losses(at_step(batch, group.networks)).players[player].sum()
             adams[player].move(torch.autograd.grad(loss, parameters[player]))
     for player, expected in parameters.items():
-        for ours, theirs in zip(weights_of(found, player), expected, strict=True):
+        for ours, theirs in zip(weights_of(population, player), expected, strict=True):
             # Weights whose gradient is noise go where the noise does.
             assert float((ours - theirs.detach()).abs().median()) < 2e-5
 
 
-def test_gradients_are_those_of_the_objectives_and_nobody_moves() -> None:
+def test_gradients_are_those_of_the_objectives_and_weights_stay() -> None:
     method = InfoGAN()
     population = population_of(method, method)
     before = [weight.clone() for player in population.players for weight in player.optimiser.masters]
     update = Update(population, HostBatches(TINY, CPU), len(TINY))
-    found = list(update.gradients())
-    assert [player.name for player, _ in found] == [DISCRIMINATOR, GENERATOR, GENERATOR]
+    player_gradients = list(update.gradients())
+    assert [player.name for player, _ in player_gradients] == [DISCRIMINATOR, GENERATOR, GENERATOR]
     batch = HostBatches(TINY, CPU).draw(population.draws, 0, BATCH, IMAGES, method.sampling)
     at_step = own_step(0, len(TINY), population.draws, "bernoulli", STEPS)
     losses = method.losses(at_step(batch, population.groups[0].networks)).players
-    for player, gradients in found:
+    for player, gradients in player_gradients:
         expected = torch.autograd.grad(losses[player.name].sum(), player.parameters(), retain_graph=True)
         torch.testing.assert_close(gradients, list(expected), rtol=1e-3, atol=1e-5)
     after = [weight for player in population.players for weight in player.optimiser.masters]
     assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
 
 
-def test_who_rests_stays_as_it_was_and_begins_as_if_it_were_the_first_step() -> None:
+def test_a_late_player_starts_from_its_initial_weights_and_step_0() -> None:
     late, early = InfoGANCR(alpha_from=0.5), InfoGANCR(alpha_from=0.25)
     before = weights_of(population_of(late, early), PAIR_JUDGE)
     for steps, moved in ((1, (False, False)), (2, (False, True)), (3, (True, True))):
@@ -113,7 +113,7 @@ def test_who_rests_stays_as_it_was_and_begins_as_if_it_were_the_first_step() -> 
             assert float(changes[1].max()) > 2.1e-3
 
 
-def test_while_the_judge_rests_the_others_train_as_info_gan_does() -> None:
+def test_before_the_judge_starts_the_others_train_as_in_info_gan() -> None:
     ours, theirs = trained(2, InfoGANCR(alpha_from=0.5)), trained(2, InfoGAN())
     for player in (GENERATOR, DISCRIMINATOR):
         for one, other in zip(weights_of(ours, player), weights_of(theirs, player), strict=True):
@@ -123,8 +123,8 @@ def test_while_the_judge_rests_the_others_train_as_info_gan_does() -> None:
 
 
 def test_a_generator_computes_in_tf32_where_the_others_do_in_bf16() -> None:
-    def precisions(given: Precision) -> dict[str, set[str]]:
-        spec = RunSpec(InfoGANCR(), TINY.name, latents=3, batch=IMAGES, precision=given)
+    def precisions(precision: Precision) -> dict[str, set[str]]:
+        spec = RunSpec(InfoGANCR(), TINY.name, latents=3, batch=IMAGES, precision=precision)
         networks = Population([spec], TINY.shape, CPU).groups[0].networks
         return {
             name: {part.precision for part in network.modules() if isinstance(part, Layer)}
@@ -136,6 +136,6 @@ def test_a_generator_computes_in_tf32_where_the_others_do_in_bf16() -> None:
         assert precisions(same) == {GENERATOR: {same}, DISCRIMINATOR: {same}, PAIR_JUDGE: {same}}
 
 
-def test_who_does_not_move_is_asked_for_no_gradient_and_can_move_again() -> None:
+def test_players_of_other_turns_need_no_gradient_and_can_move_again() -> None:
     population = trained(1, InfoGAN())
     assert all(p.requires_grad for player in population.players for p in player.parameters())

@@ -1,4 +1,4 @@
-"""Methods that learn from pairs and groups: alone, in company, after a stop, with batches from anywhere."""
+"""Methods that learn from pairs and groups: alone, in a population, resumed, from host and device."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def spec(method: Method, seed: int = 0, steps: int = 12) -> RunSpec:
 
 def train(folder: Path, specs: list[RunSpec], **plan: Any) -> list[RunFolder]:
     chosen = replace(Plan(device="cpu", log_every=5, checkpoint_every=1000), **plan)
-    return train_runs(specs, TINY, [folder / each.id for each in specs], chosen)
+    return train_runs(specs, TINY, [folder / run.id for run in specs], chosen)
 
 
 def test_averages_and_products_train_in_one_population(tmp_path: Path) -> None:
     pairs = [spec(AdaGVAE(changed=1)), spec(AdaMLVAE(changed=1), 1), spec(AdaGVAE(4.0, changed=1), 2)]
-    told = [spec(GVAELabels(changed=1)), spec(AdaMLVAE(changed=1, k_known=True), 3)]
-    assert len({shared_by(each) for each in pairs}) == 1
-    assert len({shared_by(each) for each in told}) == 1
-    assert shared_by(pairs[0]) != shared_by(told[0])
-    together = train(tmp_path / "together", [*pairs, *told])
+    with_labels = [spec(GVAELabels(changed=1)), spec(AdaMLVAE(changed=1, k_known=True), 3)]
+    assert len({shared_by(run) for run in pairs}) == 1
+    assert len({shared_by(run) for run in with_labels}) == 1
+    assert shared_by(pairs[0]) != shared_by(with_labels[0])
+    together = train(tmp_path / "together", [*pairs, *with_labels])
     for which in (1, 3):
-        [alone] = train(tmp_path / "alone", [[*pairs, *told][which]])
+        [alone] = train(tmp_path / "alone", [[*pairs, *with_labels][which]])
         assert largest_difference(alone, together[which]) < 1e-4
 
 
@@ -83,7 +83,9 @@ def test_pairs_teach_which_dimensions_change() -> None:
         codes = method.encode(population.autoencoder.networks, images).mean[0].numpy()
     for j in (1, 2):
         within = [codes[factors[:, j] == value].std(axis=0) for value in range(TINY.sizes[j])]
-        left = np.mean(within, axis=0) / codes.std(axis=0)  # what factor j does not say of each code
+        left = np.mean(within, axis=0) / codes.std(
+            axis=0
+        )  # the part of each code that factor j does not explain
         assert left[j] < 0.4
         assert left[3 - j] > 0.9, "nor does the dimension of the other place know it"
 

@@ -221,14 +221,14 @@ class _Training:
                 outcomes[run] = "diverged" if diverged else "finished"
             else:
                 keep.append(run)
-        together = [self.population.specs[run].id for run in outcomes]
-        if together and keep:  # after a kill, the remaining runs resume here, without the ended ones
+        ended_ids = [self.population.specs[run].id for run in outcomes]
+        if ended_ids and keep:  # after a kill, the remaining runs resume here, without the ended ones
             self._save(keep)
         for run, outcome in outcomes.items():
-            self._prepare(run, outcome, terms[run] if terms else {}, together)
-        for run_id in together:
+            self._prepare(run, outcome, terms[run] if terms else {}, ended_ids)
+        for run_id in ended_ids:
             self.folders[run_id].complete()
-        if together and keep:
+        if ended_ids and keep:
             self._drop_older(keep)
             logs = [self.update.log_state(run) for run in keep]
             self.population.select(keep)
@@ -236,7 +236,7 @@ class _Training:
         elif not keep:
             self.population.specs = []
 
-    def _prepare(self, run: int, outcome: str, terms: dict[str, float], together: Sequence[str]) -> None:
+    def _prepare(self, run: int, outcome: str, terms: dict[str, float], ended_ids: Sequence[str]) -> None:
         spec = self.population.specs[run]
         state = self.population.run_state(run)
         weights = {
@@ -249,7 +249,7 @@ class _Training:
             "runs_beside": len(self.population) - 1,
             "terms": _finite(terms),
         }
-        self.folders[spec.id].prepare(weights, result, together)
+        self.folders[spec.id].prepare(weights, result, ended_ids)
 
     def _checkpoint(self) -> None:
         """All runs get the new checkpoint before any loses its old one: they stay at the same step."""

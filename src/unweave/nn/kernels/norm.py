@@ -108,7 +108,7 @@ def _gradient_kernel(
 
 
 def normalise(x: Tensor, scale: Tensor, shift: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
-    """(P, rows, F) with mean `shift` and deviation `scale` (P, F), and the sums (P, 2, F) that gradients need."""
+    """x (P, rows, F) with mean `shift` and deviation `scale`, (P, F), and sums (P, 2, F) for `gradients`."""
     _, rows, features = x.shape
     partial, rows_each, programs = parts(x, sums=2)
     _moments_kernel[programs](x, partial, rows, rows_each, features, ROWS, COLUMNS)

@@ -4,12 +4,17 @@ On CUDA with Triton, stacks of convolutions of the usual shapes use kernels/stac
 other layers between them kernels/single_convolutions.py. Everything else, and all other devices, use the
 convolutions of torch.
 
-On a CPU the runs go through the convolutions one after another. Forward and backward through the study's
-convolutions, batch 64, milliseconds a run on 2 cores (AMD EPYC, torch 2.13), a loop of separate models in
-torch's default layout first: P = 1: 73 and 53 for this module, P = 4: 72 and 58, P = 8: 64 and 53. One
-grouped convolution takes 80, 100 and 105, or 70, 80 and 76 channels-last; images to columns and a matrix
-product 280 and more. Dense layers are one batched product: 0.98 for the loop and 0.77 here (10-256-1024, P =
-8).
+On a CPU the runs go through the convolutions one after another. Forward and backward pass of the study's
+convolutions, batch 64, in milliseconds per run on 2 cores (AMD EPYC, torch 2.13):
+
+    P                                                  1     4     8
+    loop of separate models, default layout           73    72    64
+    this module                                       53    58    53
+    one grouped convolution, default layout           80   100   105
+    one grouped convolution, channels-last            70    80    76
+    images to columns and a matrix product        >= 280
+
+Dense layers are one batched product: 0.77 ms, and 0.98 ms in a loop (10-256-1024, P = 8).
 """
 
 from __future__ import annotations

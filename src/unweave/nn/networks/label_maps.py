@@ -34,7 +34,7 @@ class Places(nn.Module):
         )
 
     def forward(self, codes: Tensor) -> list[Tensor]:
-        """For each label, squared distances (P, B, size) of codes (P, B, k) to the positions of its values."""
+        """For each label: squared distances (P, B, size) of codes (P, B, k) to the positions of values."""
         return [
             (codes[..., label, None] - places.unsqueeze(-2)).square()
             for label, places in enumerate(self.places)
