@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from unweave.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from unweave import data, impossibility, methods, metrics, plugins, report, selection, study
+    from unweave import data, impossibility, methods, metrics, plugins, report, selection, sparse, study
     from unweave.errors import UnweaveError
+    from unweave.evaluation.compare import compare
     from unweave.evaluation.evaluate import evaluate
     from unweave.evaluation.scores import Scores
     from unweave.runs import gallery
@@ -33,6 +34,7 @@ __all__ = [
     "Stream",
     "UnweaveError",
     "__version__",
+    "compare",
     "data",
     "draw",
     "evaluate",
@@ -45,6 +47,7 @@ __all__ = [
     "report",
     "select",
     "selection",
+    "sparse",
     "study",
     "train",
 ]
@@ -57,6 +60,7 @@ _DEFINED_IN = {
     "Stopped": "unweave.training.trainer",
     "Stream": "unweave.streams",
     "UnweaveError": "unweave.errors",
+    "compare": "unweave.evaluation",
     "draw": "unweave.runs.gallery",
     "evaluate": "unweave.evaluation",
     "gallery": "unweave.runs",

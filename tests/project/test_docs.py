@@ -31,7 +31,7 @@ METHOD_HEADINGS = [
     "Settings",
     "Logged quantities",
     "Differences",
-    "Results beside published ones",
+    "Comparison with published results",
     "Citation",
 ]
 LARGEST_PICTURE = 250_000

@@ -26,7 +26,7 @@ LAYERS = [
     {"runs.run"},
     {"runs.train"},
     {"evaluation"},
-    {"impossibility"},
+    {"impossibility", "sparse"},
     {"runs.gallery", "plugins.contract"},
     {"study"},
     {"selection"},

@@ -21,6 +21,7 @@ MODULES = (
     "unweave.plugins",
     "unweave.report",
     "unweave.selection",
+    "unweave.sparse",
     "unweave.study",
 )
 # Modules of which only these names are public: what pictures and plug-ins are made with.
