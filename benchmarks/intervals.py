@@ -135,6 +135,7 @@ def measured(case: Case) -> list[dict[str, object]]:
             "high": score.high,
         }
         for score in scores_of(case).scores
+        if score.low is not None
     ]
 
 
@@ -181,7 +182,9 @@ def simulate(cases: list[Case], jobs: int, minutes: float, out: Path) -> pd.Data
                 print(f"{seen:,} of {len(cases):,} data sets", file=sys.stderr, flush=True)
                 coverage(pd.DataFrame(records)).to_csv(out, index=False)
             if time.monotonic() > deadline:
-                print(f"stopped after {minutes} minutes, {seen:,} of {len(cases):,} data sets", file=sys.stderr)
+                print(
+                    f"stopped after {minutes} minutes, {seen:,} of {len(cases):,} data sets", file=sys.stderr
+                )
                 break
     table = coverage(pd.DataFrame(records))
     table.to_csv(out, index=False)
@@ -193,12 +196,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="the table to write (.csv)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--cases", type=int, default=100, help="data sets of each kind and n")
+    parser.add_argument("--cases", type=int, default=50, help="data sets of each kind and n")
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--metrics", default="headline")
     parser.add_argument("--points", type=int, nargs="+", default=list(POINTS))
     parser.add_argument("--kinds", nargs="+", default=[*CODES, GROUND_TRUTH])
-    parser.add_argument("--minutes", type=float, default=9.0, help="write what is there after this time")
+    parser.add_argument("--minutes", type=float, default=6.0, help="write what is there after this time")
     given = parser.parse_args()
     # By number first, so that a simulation that is stopped early has as many of each kind.
     cases = [

@@ -17,6 +17,7 @@ from unweave.commands.command_app import (
     command_app,
     run_command_line,
 )
+from unweave.commands.compare import compare_runs
 from unweave.commands.console import print_problem, progress, say
 from unweave.commands.data import data_app
 from unweave.commands.parts import architectures_app, likelihoods_app, methods_app
@@ -27,6 +28,7 @@ app = command_app("unweave", "Learn, measure and compare disentangled representa
 app.command(data_app)
 for parts in (methods_app, architectures_app, likelihoods_app):
     app.command(parts)
+app.command(compare_runs, name="compare")
 
 
 @app.command(help_flags=[])
@@ -69,7 +71,7 @@ def evaluate_codes(
     representation
         Codes are the means of q(z|x), or drawn from it.
     repeats
-        Measure so many times more on other points, for intervals.
+        Measure so many times more, for 95% intervals; 20 is a good number.
     seed
         Seed of the points and of everything else that is random.
     points

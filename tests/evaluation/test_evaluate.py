@@ -72,7 +72,7 @@ def test_interventions_on_arrays_say_what_they_had_to_do() -> None:
     assert whole["factor_vae_score.eval_accuracy"] == 1.0
     assert "rows" not in whole.scores[0].protocol
     some = unweave.evaluate(factors[7:] * 1.0, factors[7:], metrics="factor_vae_score")
-    assert "rows53,mean]" in some.scores[0].protocol
+    assert "rows53,halves,mean]" in some.scores[0].protocol
     assert some["factor_vae_score.eval_accuracy"] > 0.9
 
 

@@ -170,8 +170,9 @@ def test_what_says_nothing_of_one_factor_is_left_out_of_suites_and_noted_by_name
         "to compare it with."
     )
     assert suite.notes[-1] == (
-        "dci.disentanglement, dci_svm.disentanglement, dci_forest.disentanglement, dci_lasso.disentanglement "
-        "and infomec.modularity compare factors with each other, and with one factor that says nothing."
+        "dci.disentanglement, dci_histogram.disentanglement, dci_svm.disentanglement, "
+        "dci_forest.disentanglement, dci_lasso.disentanglement and infomec.modularity compare factors with "
+        "each other, and with one factor that says nothing."
     )
     alone = unweave.evaluate(codes, factors, metrics=names)
     assert {value for key, value in alone.items() if "active" not in key} == {1.0}

@@ -48,7 +48,7 @@ def test_downstream_states_the_sizes_that_ran() -> None:
         ("med", ",n900,mean]"),
         ("total_correlation", ",n900,mean]"),
         ("sap", ",n600+300,mean]"),
-        ("factor_vae_score", ",rows900,mean]"),
+        ("factor_vae_score", ",rows900,halves,mean]"),
         ("mig_posterior", ",rows900]"),
     ],
 )

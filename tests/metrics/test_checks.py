@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+import unweave
 from metrics.grids import drawn, grid, noise
 from unweave.errors import UnweaveError
-from unweave.metrics import irs, mig, sap
+from unweave.metrics import checks, dcimig, irs, med, mig, modularity, sap
 from unweave.metrics.checks import (
     check_bins,
     check_codes,
@@ -114,6 +115,25 @@ def test_sparse_codes_score_like_dense_ones(kind: type) -> None:
     assert irs(sparse, factors) == irs(dense, factors)
     with pytest.raises(UnweaveError, match="must be finite; 1 of 180"):
         check_codes(kind(np.where(np.arange(180).reshape(90, 2) == 7, np.nan, dense)))
+    with pytest.raises(UnweaveError, match="must be finite; 1 of 180"):
+        mig(kind(np.where(np.arange(180).reshape(90, 2) == 7, np.nan, dense)), factors)
+    with pytest.raises(UnweaveError, match="n = 89 rows like factors"):
+        mig(sparse, factors[1:])
+
+
+def test_sparse_codes_are_made_dense_in_blocks_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    factors = drawn((3, 4), 90)
+    dense = np.hstack([factors * (factors > 1), noise(90, 5) * (noise(90, 5, seed=2) > 1)])
+    sparse: Any = scipy.sparse.csr_array(dense)
+    scores = {metric: metric(dense, factors) for metric in (mig, modularity, med, dcimig)}
+    monkeypatch.setattr(checks, "BLOCK", 2)
+    monkeypatch.setattr(checks, "memory_of_machine", lambda: 24 * 90 * 2)  # of three copies of two codes
+    for metric, score in scores.items():
+        assert metric(sparse, factors) == score == metric(dense, factors)
+    with pytest.raises(UnweaveError, match=r"\(90, 7\) must be made dense here.*Leave out codes"):
+        sap(sparse, factors)
+    with pytest.raises(UnweaveError, match=r"\(90, 7\) must be made dense here"):
+        unweave.evaluate(sparse, factors, metrics="mig")
 
 
 def test_checked_arrays_are_copies() -> None:

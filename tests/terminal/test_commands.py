@@ -39,7 +39,7 @@ def test_lists_fit_the_terminal(group: str, columns: int, commands: CommandServe
     names = [line[:40].split()[0] for line in session.text.splitlines() if line[:40].split()]
     assert [name for name in names if name in LISTS[group]] == LISTS[group]
     assert "…" not in session.text
-    words = set(re.findall(r"[\w\[\],.-]+", session.text))
+    words = set(re.findall(r"[\w\[\],.+-]+", session.text))
     if group == "metrics":
         assert {metric.protocol() for metric in METRICS} <= words
     elif group == "data":

@@ -19,6 +19,7 @@ RUN = "runs/run"
 DOWNLOADS = "downloads files"
 PUBLISHED = "needs the published results, which are not part of the project"
 OWN_DATA = "needs the reader's own data; tests/data/test_own_session.py runs it on such data"
+ONNX = "needs the extra onnx; tests/evaluation/test_frozen.py has a stand-in"
 OFFICIAL = "needs the official files of the data set, which are not part of the project"
 REASONS = {
     "data fetch cars3d": DOWNLOADS,
@@ -33,6 +34,8 @@ REASONS = {
     "report --published published/ -o report/": PUBLISHED,
     "report study/ --published published/": PUBLISHED,
     "evaluate RUN --data elsewhere/toys": OWN_DATA,
+    "evaluate model.onnx --data dsprites": ONNX,
+    "evaluate model.onnx --data dsprites --metrics headline": ONNX,
     "study run locatello2019_dsprites --engine ray --address auto --population 64": "needs a Ray cluster",
     "study run locatello2019_dsprites --out /project/sprites --population 64 --engine slurm --partition gpu "
     "--time 12:00:00 --gres gpu:1 --cpus 8 --array 16": "needs Slurm; see tests/study/test_slurm.py",
@@ -72,6 +75,7 @@ REPLACED = {
 }
 # Options that make a command small; they take the place of those that it has.
 SMALL: dict[str, dict[str, list[str]]] = {
+    "compare": {"--metrics": ["mig"], "--points": ["60", "30"], "--repeats": ["2"]},
     "evaluate": {"--metrics": ["mig,dci"], "--points": ["60", "30"]},
     "explore": {"--no-open": []},
     "impossibility": {"--metrics": ["mig"], "--points": ["60", "30"]},

@@ -63,7 +63,7 @@ def make_world(folder: Path) -> Path:
     np.savez(folder / "codes.npz", codes=codes, factors=factors)
     np.save(folder / "codes.npy", codes)
     columns = pd.DataFrame(factors, columns=["size", "colour"])
-    columns.to_csv(folder / "factors.csv", index=False)
+    columns.assign(hue=draws.random(300) * 360).to_csv(folder / "factors.csv", index=False)
     columns.assign(z0=codes[:, 0], z1=codes[:, 1]).to_csv(folder / "table.csv", index=False)
     write_pictures(folder / "pictures")
     (folder / "zoo").symlink_to(ROOT / "zoo")

@@ -2,12 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+from unweave.evaluation.compare import Comparison, Difference, compare
 from unweave.evaluation.evaluate import evaluate
 from unweave.evaluation.preprocessing import Preprocessing
 from unweave.evaluation.scores import Score, Scores
 from unweave.lazy import lazy_names
 
-__all__ = ["Preprocessing", "Score", "Scores", "evaluate"]
+__all__ = ["Comparison", "Difference", "Preprocessing", "Score", "Scores", "compare", "evaluate"]
 
 if not TYPE_CHECKING:
     __getattr__ = lazy_names(__name__)

@@ -49,6 +49,7 @@ class ArraySource:
     kinds: tuple[
         FactorKind, ...
     ] = ()  # empty if all factors are whole numbers; else factors are real numbers
+    repeats_are_halves: bool = True
 
     @classmethod
     def of(

@@ -7,14 +7,14 @@ it cannot be measured, and a note says why.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from unweave.errors import UnweaveError
 from unweave.evaluation.requests import obstacle_of
 from unweave.evaluation.sources import Source
 from unweave.metrics.factor_kinds import for_kinds
 from unweave.metrics.lookup import Asked, metrics_named, named_singly
-from unweave.metrics.metric import COUNTS, Metric
+from unweave.metrics.metric import COUNTS, WIDE, Metric
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,35 @@ class Choice:
     metrics: tuple[Metric, ...]
     by_name: frozenset[str] = frozenset()
     left_out: Mapping[str, str] = field(default_factory=dict)
+    approximate: bool = False  # whether slow metrics of a suite may be approximated for wide codes
+
+    def for_codes(self, count: int) -> Choice:
+        """The choice for so many codes: above `WIDE`, with approximations where they are allowed."""
+        if count <= WIDE or not self.approximate:
+            return self
+        return replace(self, metrics=tuple(self._for_wide_codes(metric) for metric in self.metrics))
+
+    def _for_wide_codes(self, metric: Metric) -> Metric:
+        change = metric.for_wide_codes
+        if change is None or metric.name in self.by_name:
+            return metric
+        return replace(metric, options=change.options, estimator=change.estimator, for_wide_codes=None)
 
 
 def _says_nothing(metric: Metric, source: Source) -> bool:
     return bool(source.names) and len(source.names) < metric.least_factors
+
+
+def approximation_notes(asked: Sequence[Metric], measured: Sequence[Metric]) -> tuple[str, ...]:
+    """A note on the metrics that were approximated because there are many codes."""
+    exact = {metric.name: metric.estimator for metric in asked}
+    names = [metric.name for metric in measured if metric.estimator != exact[metric.name]]
+    if not names:
+        return ()
+    return (
+        f"{listed(names)} {'is' if len(names) == 1 else 'are'} approximate, because there are more than "
+        f"{WIDE} codes; see the protocol. Ask for it by name for the exact score, which takes minutes.",
+    )
 
 
 def left_out_notes(left_out: Mapping[str, str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from unweave.data import Collection, GroundTruth
 from unweave.data.opening import open_data
@@ -14,7 +14,7 @@ from unweave.evaluation.arrays import ArraySource, collection_source
 from unweave.evaluation.choice import Wanted
 from unweave.evaluation.effort import POINTS, REPRESENTATIONS, Effort
 from unweave.evaluation.encoders import encoder_of, frozen_encoder
-from unweave.evaluation.frozen import EncoderOptions
+from unweave.evaluation.frozen import EncoderOptions, FrozenEncoder
 from unweave.evaluation.inputs import read_blocks
 from unweave.evaluation.measuring import measure_choice, measure_source
 from unweave.evaluation.onnx_model import SUFFIX, OnnxModel
@@ -69,9 +69,10 @@ def evaluate(
     records (`Metric`). Of a suite, what cannot be measured is left out and noted; a metric that is asked for
     by name is refused.
     `representation` is mean, or sampled: codes are then drawn from q(z|x). With `repeats`, each score is
-    measured so many times more on points drawn anew (given arrays: on bootstrap samples of their rows),
-    and gets an interval; its value stays the same. `blocks` names groups of codes, such as
-    {"content": [0, 1], "style": [2, 3]}, for metrics that compare them; a run knows its own.
+    measured so many times more, on fresh points or on random halves of the given rows, and gets a 95%
+    interval for its mean over fresh samples of the same size; its value stays the same.
+    `blocks` names groups of codes, such as {"content": [0, 1], "style": [2, 3]}, for metrics that compare
+    them; a run knows its own.
 
     For networks and functions, `transform` prepares images in [0, 1]: a `Preprocessing` (size, channels,
     mean, std), an image processor of transformers, or a function of tensors (n, c, h, w); without it, what
@@ -87,11 +88,10 @@ def evaluate(
     """
     effort, wanted = Effort(points, repeats, seed, jobs), Wanted.of(metrics)
     options = EncoderOptions(transform, output, batch, device, cache)
-    opened = _open_file(subject, device)
-    encoder = frozen_encoder(opened, options) if factors is None or options.given else None
-    source = source_of(
-        encoder or opened,
+    opened = open_source(
+        open_subject(subject, device),
         effort,
+        options,
         factors=factors,
         data=data,
         log_var=log_var,
@@ -101,12 +101,34 @@ def evaluate(
         lenient=wanted.lenient,
         tell=tell,
     )
-    choice = wanted.possible(source)
-    scores, left_out = measure_choice(source, choice, representation, effort, _name_of(opened), tell)
-    notes = (*left_out, *(encoder.notes if encoder else ()), *scores.notes)
+    choice = replace(wanted.possible(opened.source), approximate=True)
+    scores, left_out = measure_choice(opened.source, choice, representation, effort, opened.name, tell)
+    notes = (*left_out, *opened.notes, *scores.notes)
     if not scores:
         raise nothing_measured(notes)
     return replace(scores, notes=notes)
+
+
+class OpenedSource(NamedTuple):
+    """What is measured: its name, what can be asked about it, and the network that encodes, if any."""
+
+    name: str
+    source: Source
+    encoder: FrozenEncoder | None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How images were prepared; known once some were encoded."""
+        return self.encoder.notes if self.encoder else ()
+
+
+def open_source(
+    subject: Any, effort: Effort, options: EncoderOptions, *, factors: Any = None, **given: Any
+) -> OpenedSource:
+    """The source of a subject as `source_of` makes it; a network is made an encoder first."""
+    encoder = frozen_encoder(subject, options) if factors is None or options.given else None
+    source = source_of(encoder or subject, effort, factors=factors, **given)
+    return OpenedSource(_name_of(subject), source, encoder)
 
 
 def nothing_measured(notes: Sequence[str]) -> UnweaveError:
@@ -218,7 +240,7 @@ def _refuse_two_subjects(subject: Any, data: Any, is_run: bool) -> None:
         )
 
 
-def _open_file(subject: Any, device: str | None) -> Any:
+def open_subject(subject: Any, device: str | None) -> Any:
     """The run in a folder, or the network in an ONNX file; anything but a path is returned as it is."""
     if not isinstance(subject, str | Path):
         return subject

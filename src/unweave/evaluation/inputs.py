@@ -120,6 +120,8 @@ def _array(values: Any, what: str) -> NDArray[Any]:
     letter = "k" if "factors" in what else "d"
     try:
         array = as_array(values)
+    except UnweaveError:
+        raise
     except ValueError:  # rows of different lengths
         raise UnweaveError(f"{what} must be an array (n, {letter}); got rows of different lengths.") from None
     if array.dtype.kind == "U" and not isinstance(values, np.ndarray):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Lock
@@ -15,9 +15,9 @@ from threadpoolctl import threadpool_limits
 
 from unweave.compilation import announced
 from unweave.errors import UnweaveError
-from unweave.evaluation.choice import Choice, left_out_notes, listed, one_factor_notes
+from unweave.evaluation.choice import Choice, approximation_notes, left_out_notes, one_factor_notes
 from unweave.evaluation.effort import REPRESENTATIONS, Effort
-from unweave.evaluation.intervals import LEAST_REPEATS, interval
+from unweave.evaluation.intervals import interval, no_interval_notes
 from unweave.evaluation.posteriors import EncoderError
 from unweave.evaluation.requests import REQUESTS, Drawing
 from unweave.evaluation.scores import Score, Scores
@@ -25,7 +25,7 @@ from unweave.evaluation.sources import Sample, Source
 from unweave.metrics.checks import FactorError
 from unweave.metrics.information import mutual_information
 from unweave.metrics.kinds import FactorKind, factor_labels
-from unweave.metrics.metric import Measured, Metric, measure
+from unweave.metrics.metric import MEMORISED, Measured, Metric, measure
 from unweave.metrics.requests import Conditions, Needs
 from unweave.progress import Progress
 
@@ -112,9 +112,10 @@ def measure_choice(
         seconds={"encoding": encoding, **{each.metric.name: each.seconds for each in found}},
         notes=(
             *source.notes,
+            *approximation_notes(choice.metrics, rest.metrics),
             *_point_notes(sample, rest.metrics, source),
             *_one_factor(source, rest, scores),
-            *(without_interval(scores) if effort.repeats else ()),
+            *(no_interval_notes([s.name for s in scores if s.low is None]) if effort.repeats else ()),
         ),
     )
     return record, left_out_notes({**choice.left_out, **repeated.failed})
@@ -130,20 +131,28 @@ def measure_repeats(
     if representation not in REPRESENTATIONS:
         raise UnweaveError(f'representation must be "mean" or "sampled"; got {representation!r}.')
     drawing = Drawing(source, effort.points, representation, effort.stream)
-    outcomes = _measure(_gather(drawing, choice.metrics), choice, source.names, effort.jobs, tell)
+    gathered, sample = _gather(drawing, choice.metrics), drawing.drawn_sample
+    if sample is not None:
+        choice = choice.for_codes(sample.codes.shape[1])
+    outcomes = _measure(gathered, choice, source.names, effort.jobs, tell)
     measured = [outcome for outcome in outcomes if not outcome.error]
     rest = Choice(tuple(outcome.metric for outcome in measured))
     repeats = []
     for number in range(1, effort.repeats + 1):
         again = replace(drawing, repeat=effort.stream.child("repeat", number), samples=[])
         gathered = _gather(again, rest.metrics)
-        repeats.append(_numbers(_measure(gathered, rest, source.names, effort.jobs, tell)))
+        numbers = _numbers(_measure(gathered, rest, source.names, effort.jobs, tell))
+        repeats.append(_without_memorised(numbers) if source.repeats_are_halves else numbers)
     failed = {outcome.metric.name: str(outcome.error) for outcome in outcomes if outcome.error}
     return Repeated(drawing, measured, repeats, failed)
 
 
 def _numbers(outcomes: Iterable[_Outcome]) -> dict[str, float]:
     return {name: value for outcome in outcomes for name, value in outcome.measured.numbers.items()}
+
+
+def _without_memorised(numbers: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in numbers.items() if name.rpartition(".")[2] not in MEMORISED}
 
 
 def _scores(conditions: Conditions, repeated: Repeated, representation: str) -> Iterable[Score]:
@@ -165,17 +174,6 @@ def _matrices(
     for each in found:
         matrices |= each.measured.matrices
     return matrices
-
-
-def without_interval(scores: Sequence[Score]) -> tuple[str, ...]:
-    """A note on the scores that could not be measured on enough repeats."""
-    names = [score.name for score in scores if score.low is None]
-    if not names:
-        return ()
-    return (
-        f"{listed(names)} {'has' if len(names) == 1 else 'have'} no interval: fewer than {LEAST_REPEATS} "
-        "repeats could be measured.",
-    )
 
 
 def _point_notes(sample: Sample | None, metrics: Sequence[Metric], source: Source) -> list[str]:

@@ -60,6 +60,7 @@ class Source(Protocol):
     losses: Losses | None  # of a run
     blocks: BlocksOfCodes  # empty where no codes form a block
     kinds: tuple[FactorKind, ...]  # empty if all factors are whole numbers
+    repeats_are_halves: bool  # whether repeats are halves of the rows, and not fresh points
 
     @property
     def missing(self) -> bool:
@@ -130,6 +131,7 @@ class GroundTruthSource:
     missing: bool = False
     has_posteriors: bool = True
     has_images: bool = True
+    repeats_are_halves: bool = False
 
     @cached_property
     def varied(self) -> NDArray[np.int64]:

@@ -7,7 +7,8 @@ codes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -19,6 +20,8 @@ from unweave.errors import UnweaveError
 LARGEST_FACTOR = 2.0**53
 # The value of a factor that is not known. Rows with it are left out where information about it is counted.
 MISSING = -(2**53)
+BLOCK = 256  # columns that are dense at once where sparse codes need not be dense as a whole
+COPIES = 3  # dense copies of codes that a metric may hold at once
 
 
 class FactorError(UnweaveError):
@@ -71,16 +74,33 @@ def check_codes_factors(
     dtype('int64')
     """
     codes, factors = _table(codes, "codes", "d"), _table(factors, "factors", "k")
-    _check_rows(codes, factors)
+    _check_rows(codes.shape, factors.shape)
     codes, factors = _finite(codes, "codes"), _finite(factors, "factors")
+    if discrete:
+        return codes, _discrete(factors, varied)
     if varied:
         _check_varied(factors)
-    if not discrete:
-        return codes, factors
-    factors = _whole(factors)
-    if varied:
-        _check_classes(factors)
     return codes, factors
+
+
+def check_factors_of(codes: ArrayLike, factors: ArrayLike, *, varied: bool = True) -> NDArray[np.int64]:
+    """Check both like `check_codes_factors` and return the factors. Sparse codes are not made dense."""
+    if not is_sparse(codes) or not _is_finite_table(codes):
+        return check_codes_factors(codes, factors, varied=varied)[1]
+    table = _table(factors, "factors", "k")
+    _check_rows(np.shape(codes), table.shape)
+    return _discrete(_finite(table, "factors"), varied)
+
+
+def column_blocks(codes: ArrayLike) -> Iterator[NDArray[Any]]:
+    """Codes (n, d) in blocks of columns, each dense, so that a metric of single codes needs little memory."""
+    if is_sparse(codes):
+        columns: Any = codes
+        columns = columns.tocsc()
+    else:
+        columns = as_array(codes)
+    for first in range(0, columns.shape[1], BLOCK):
+        yield as_array(columns[:, first : first + BLOCK])
 
 
 def split(codes: ArrayLike, factors: ArrayLike, test: tuple[ArrayLike, ArrayLike] | None = None) -> Split:
@@ -126,9 +146,10 @@ def check_bins(bins: int) -> int:
 def as_array(values: Any) -> NDArray[Any]:
     """Values as a NumPy array; a torch tensor may be on a GPU, need gradients or be of type bfloat16.
 
-    Sparse matrices and arrays of SciPy are made dense.
+    Sparse matrices and arrays of SciPy are made dense, and refused if the memory of the machine is too small.
     """
-    if hasattr(values, "tocsr"):
+    if is_sparse(values):
+        _check_memory(values)
         return np.asarray(values.toarray())
     if not hasattr(values, "detach"):
         return np.asarray(values)
@@ -164,6 +185,8 @@ def scaled(table: NDArray[Any], axis: int | None = None) -> tuple[NDArray[Any], 
 def _table(values: ArrayLike, name: str, columns: str) -> NDArray[np.generic]:
     try:
         table = as_array(values)
+    except UnweaveError:
+        raise
     except ValueError:  # rows of different lengths
         raise UnweaveError(
             f"{name} must be an array (n, {columns}); got rows of different lengths."
@@ -182,22 +205,63 @@ def _table(values: ArrayLike, name: str, columns: str) -> NDArray[np.generic]:
     return table
 
 
-def _check_rows(codes: NDArray[np.generic], factors: NDArray[np.generic]) -> None:
-    n, m = len(codes), len(factors)
-    if codes.shape[1] == factors.shape[1] and n < codes.shape[1] and m < factors.shape[1]:
+def is_sparse(values: object) -> bool:
+    """Whether values are a sparse matrix or array of SciPy."""
+    return hasattr(values, "tocsr") and hasattr(values, "toarray")
+
+
+def _check_memory(values: Any) -> None:
+    """Refuse sparse codes of which the machine cannot hold the few dense copies that metrics make."""
+    needed, memory = COPIES * values.shape[0] * values.shape[1] * 8, memory_of_machine()
+    if needed > memory:
         raise UnweaveError(
-            f"codes must be (n, d) and factors (n, k), one row a point; got {codes.shape} and "
-            f"{factors.shape}. Did you transpose them?"
+            f"sparse codes of shape {tuple(values.shape)} must be made dense here, which takes about "
+            f"{needed / 2**30:.0f} GiB with copies; this machine has {memory / 2**30:.0f} GiB. Leave out "
+            "codes that are always 0, give fewer rows, or call a metric that needs no dense codes: "
+            "unweave.metrics.mig or modularity."
+        )
+
+
+def memory_of_machine() -> int:
+    """Bytes of main memory; 2^63 where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return 2**63
+
+
+def _is_finite_table(codes: Any) -> bool:
+    """Whether sparse codes are a table that `check_codes_factors` takes; it says what is wrong if not."""
+    if codes.ndim != 2 or codes.dtype.kind not in "biuf" or min(codes.shape[0] - 1, codes.shape[1]) < 1:
+        return False
+    return bool(np.isfinite(codes.tocsr().data).all())
+
+
+def _check_rows(codes: tuple[int, ...], factors: tuple[int, ...]) -> None:
+    """Refuse shapes of codes and factors that do not belong together."""
+    n, m = codes[0], factors[0]
+    if codes[1] == factors[1] and n < codes[1] and m < factors[1]:
+        raise UnweaveError(
+            f"codes must be (n, d) and factors (n, k), one row a point; got {codes} and "
+            f"{factors}. Did you transpose them?"
         )
     if n == m:
         return
-    if factors.shape[1] == n:
+    if factors[1] == n:
         raise UnweaveError(
-            f"factors must be (n, k) with n = {n} rows like codes; got {factors.shape}. "
-            "Did you transpose them?"
+            f"factors must be (n, k) with n = {n} rows like codes; got {factors}. Did you transpose them?"
         )
-    hint = "Did you transpose them?" if codes.shape[1] == m else "Give both for the same points."
-    raise UnweaveError(f"codes must be (n, d) with n = {m} rows like factors; got {codes.shape}. {hint}")
+    hint = "Did you transpose them?" if codes[1] == m else "Give both for the same points."
+    raise UnweaveError(f"codes must be (n, d) with n = {m} rows like factors; got {codes}. {hint}")
+
+
+def _discrete(factors: NDArray[np.float64], varied: bool) -> NDArray[np.int64]:
+    if varied:
+        _check_varied(factors)
+    whole = _whole(factors)
+    if varied:
+        _check_classes(whole)
+    return whole
 
 
 def _finite(table: NDArray[np.generic], name: str, copy: bool = True) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unweave.metrics.checks import check_codes_factors
+from unweave.metrics.checks import check_factors_of
 from unweave.metrics.information import entropies, mutual_information, numbered
 
 
@@ -26,7 +26,7 @@ def dcimig(codes: ArrayLike, factors: ArrayLike, *, bins: int = 20) -> float:
     >>> dcimig(factors, factors), dcimig([[a] for a, b in factors], factors)
     (1.0, 0.5)
     """
-    _, checked = check_codes_factors(codes, factors)
+    checked = check_factors_of(codes, factors)
     information = mutual_information(codes, checked, bins)
     ranked = np.sort(np.hstack([information, np.zeros((len(information), 1))]), axis=1)
     gaps = np.zeros_like(information)

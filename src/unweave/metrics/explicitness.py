@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unweave.errors import UnweaveError
 from unweave.metrics.checks import scaled, split
-from unweave.metrics.estimators.linear import decisions, logistic_one_vs_rest
+from unweave.metrics.estimators.linear import decisions, logistic_of_classes
 
 
 class Explicitness(NamedTuple):
@@ -48,9 +48,12 @@ def explicitness(
     data = split(codes, factors, test)
     fit, held_out = _standardised(data.codes, data.test_codes)
     train_areas, test_areas = [], []
-    for j in range(data.factors.shape[1]):
-        values, labels = np.unique(data.factors[:, j], return_inverse=True)
-        weights = logistic_one_vs_rest(fit, labels, len(values))
+    classes = [np.unique(column) for column in data.factors.T]
+    inside = [column[:, None] == values for column, values in zip(data.factors.T, classes, strict=True)]
+    # All factors at once: what is computed from the codes alone is shared.
+    all_weights = logistic_of_classes(fit, np.hstack(inside))
+    ends = np.cumsum([len(values) for values in classes])[:-1]
+    for j, (values, weights) in enumerate(zip(classes, np.split(all_weights, ends), strict=True)):
         train_areas.append(_mean_area(_probabilities(fit, weights), data.factors[:, j], values))
         test_areas.append(_mean_area(_probabilities(held_out, weights), data.test_factors[:, j], values))
     if np.isnan(test_areas).any():

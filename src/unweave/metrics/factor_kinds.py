@@ -61,6 +61,7 @@ def _with(metric: Metric, words: Sequence[str], change: Callable[[Function], Fun
         function=change(metric.function),
         detailed=detailed,
         estimator=with_words(metric.estimator, *words),
+        for_wide_codes=None,  # its options are those of the function that was replaced
     )
 
 

@@ -10,7 +10,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unweave.metrics.checks import MISSING, check_bins, check_codes_factors, in_own_precision, scaled
+from unweave.metrics.checks import (
+    MISSING,
+    check_bins,
+    check_factors_of,
+    column_blocks,
+    in_own_precision,
+    scaled,
+)
 
 Labels = NDArray[np.int64]
 
@@ -25,8 +32,9 @@ def mutual_information(codes: ArrayLike, factors: ArrayLike, bins: int = 20) -> 
     >>> mutual_information(codes, [[0], [0], [1], [1]]).round(4).tolist()
     [[0.6931], [0.0]]
     """
-    _, checked = check_codes_factors(codes, factors, varied=False)
-    return information_of_labels(discretise(codes, bins), numbered(checked))
+    labels = numbered(check_factors_of(codes, factors, varied=False))
+    blocks = [information_of_labels(discretise(block, bins), labels) for block in column_blocks(codes)]
+    return np.concatenate(blocks)
 
 
 def discretise(codes: ArrayLike, bins: int = 20) -> Labels:

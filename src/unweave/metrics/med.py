@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unweave.errors import UnweaveError
-from unweave.metrics.checks import check_codes_factors
+from unweave.metrics.checks import check_factors_of
 from unweave.metrics.information import mutual_information
 
 
@@ -30,7 +30,7 @@ def med(codes: ArrayLike, factors: ArrayLike, *, bins: int = 20, top: int | None
     """
     if top is not None and (isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1):
         raise UnweaveError(f"top must be a whole number >= 1, or None for all codes; got {top!r}.")
-    _, checked = check_codes_factors(codes, factors)
+    checked = check_factors_of(codes, factors)
     information = mutual_information(codes, checked, bins)
     columns = information.sum(axis=0)
     importance = np.divide(information, columns, out=np.zeros_like(information), where=columns > 0)

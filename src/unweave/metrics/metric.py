@@ -28,12 +28,26 @@ FactorsAs: TypeAlias = Literal["labels", "labels with gaps", "numbers"]
 # Numbers that come with some scores but are none themselves, so the range is not theirs.
 COUNTS = ("active", "efficiency", "size")
 
+# Scores on the points that trees were fitted to. Trees memorise half of the points better than all of them,
+# so halves do not show how such a score varies.
+MEMORISED = ("informativeness_train",)
+
+# Above this many codes a suite measures its slow metrics approximately; see ForWideCodes.
+WIDE = 256
+
 
 class Mixed(NamedTuple):
     """A function of codes, real-valued factors and their kinds, and how the protocol states it."""
 
     function: Callable[..., Any]
     word: str = ""
+
+
+class ForWideCodes(NamedTuple):
+    """Options and estimator of a metric of a suite if there are more than `WIDE` codes."""
+
+    options: Mapping[str, Any]
+    estimator: str
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,8 @@ class Metric:
     sizes: tuple[int, ...] = ()  # training sizes; those that there are enough points for are run
     factors_as: FactorsAs = "labels"  # how factors that are not all whole numbers are given to it
     mixed: Mixed | None = None  # what is called in its place for such factors
+    for_wide_codes: ForWideCodes | None = None
+    halves_rows: bool = False  # of rows, one half gives the points to fit on and the other those to test on
 
     def __post_init__(self) -> None:
         check_needs(self.name, self.needs)
@@ -85,8 +101,8 @@ class Metric:
 
         It states the estimator, the representation, and where the data differ from those of the published
         study: n, the number of points, or of points to train and to test on; `rows`, the number of rows among
-        which an intervening metric had to look for matching ones; `disjoint`, if test points show other
-        images than training points.
+        which an intervening metric had to look for matching ones; `halves`, if one half of these is fitted to
+        and the other is tested on; `disjoint`, if test points show other images than training points.
 
         >>> from unweave.metrics import metric_named
         >>> metric_named("mig").protocol("sampled")
@@ -99,6 +115,7 @@ class Metric:
             self.estimator,
             *(sizes if self.sizes else ()),
             *self.inputs.protocol_words(conditions),
+            *(["halves"] if self.halves_rows and conditions.rows is not None else ()),
             *([representation] if self.of_representation else ()),
         )
 

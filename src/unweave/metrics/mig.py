@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unweave.errors import UnweaveError
-from unweave.metrics.checks import check_codes_factors
+from unweave.metrics.checks import check_codes_factors, check_factors_of
 from unweave.metrics.estimators.posterior import posterior_information
 from unweave.metrics.information import entropies, mutual_information, numbered
 from unweave.metrics.posterior_inputs import check_posteriors
@@ -39,7 +39,7 @@ def mig(codes: ArrayLike, factors: ArrayLike, *, bins: int = 20) -> float:
     >>> mig([[a, a] for a, b in factors], factors)
     0.0
     """
-    _, checked = check_codes_factors(codes, factors)
+    checked = check_factors_of(codes, factors)
     return _gap(mutual_information(codes, checked, bins), entropies(numbered(checked)))
 
 

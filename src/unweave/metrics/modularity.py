@@ -11,7 +11,7 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from unweave.errors import UnweaveError
-from unweave.metrics.checks import check_codes_factors
+from unweave.metrics.checks import check_factors_of
 from unweave.metrics.information import mutual_information
 
 
@@ -36,7 +36,7 @@ def modularity(
     """
     if dead not in ("zero", "leave out"):
         raise UnweaveError(f'dead must be "zero" or "leave out"; got {dead!r}.')
-    _, checked = check_codes_factors(codes, factors)
+    checked = check_factors_of(codes, factors)
     information = mutual_information(codes, checked, bins)
     best = information.max(axis=1)
     alive = best > 0

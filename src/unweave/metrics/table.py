@@ -10,8 +10,6 @@ import math
 
 from unweave.metrics import citations
 from unweave.metrics.beta_vae_score import beta_vae_score
-from unweave.metrics.dci import dci
-from unweave.metrics.dci_es import dci_es
 from unweave.metrics.dcimig import dcimig
 from unweave.metrics.downstream import SIZES, downstream
 from unweave.metrics.explicitness import explicitness
@@ -23,9 +21,10 @@ from unweave.metrics.med import med
 from unweave.metrics.metric import Change, Metric, Mixed
 from unweave.metrics.mig import mig, mig_posterior
 from unweave.metrics.mig_sup import mig_sup
-from unweave.metrics.mixed import dci_mixed, sap_mixed
+from unweave.metrics.mixed import sap_mixed
 from unweave.metrics.modularity import modularity
 from unweave.metrics.sap import sap, sap_with_accuracies
+from unweave.metrics.table_dci import DCI_METRICS
 from unweave.metrics.table_identifiability import IDENTIFIABILITY
 from unweave.metrics.table_unsupervised import UNSUPERVISED
 
@@ -60,6 +59,7 @@ METRICS: tuple[Metric, ...] = (
             "It depends on the scale of the codes, because the classifier is penalised.",
         ),
         least_factors=2,
+        halves_rows=True,
     ),
     Metric(
         "factor_vae_score",
@@ -75,6 +75,7 @@ METRICS: tuple[Metric, ...] = (
             "A code counts if its standard deviation is 0.05 or more, so the score jumps with the scale.",
         ),
         least_factors=2,
+        halves_rows=True,
     ),
     Metric(
         "mig",
@@ -141,92 +142,7 @@ METRICS: tuple[Metric, ...] = (
             "perfect code does not score 1. Chance is 0.5, not 0.",
         ),
     ),
-    Metric(
-        "dci",
-        dci,
-        "dci[trees100,depth3,rate0.1]",
-        "codes+test",
-        "Which codes are needed to predict which factor? By boosted trees.",
-        citations.EASTWOOD2018,
-        _unchanged("permutation", "sign", "scale", "row order"),
-        flaws=(
-            "The importances are those of one model with fixed settings: another kind of model gives another "
-            "score.",
-            "Accuracy on the training data says little: trees fit noise to 0.53.",
-        ),
-        compares_factors=("disentanglement",),
-        mixed=Mixed(dci_mixed, "regression-trees"),
-    ),
-    Metric(
-        "dci_svm",
-        dci,
-        "dci[svm-l1,C0.01]",
-        "codes+test",
-        "DCI by linear support vector machines with an L1 penalty.",
-        citations.EASTWOOD2018,
-        _unchanged("permutation", "sign", "scale", "row order"),
-        flaws=(
-            "A line cannot tell the middle values of an ordered factor, so informativeness is low.",
-            "Disentanglement of noise is 0.47: the few weights that the penalty leaves are not shared.",
-        ),
-        options={"model": "svm"},
-        compares_factors=("disentanglement",),
-    ),
-    Metric(
-        "dci_forest",
-        dci,
-        "dci[forest100]",
-        "codes+test",
-        "DCI by random forests.",
-        citations.EASTWOOD2018,
-        _unchanged("scale"),
-        flaws=(
-            "Trees are grown until they fit: noise gets importance, and a perfect code stays below 1. The "
-            "score moves with the seed.",
-        ),
-        options={"model": "forest"},
-        compares_factors=("disentanglement",),
-    ),
-    Metric(
-        "dci_lasso",
-        dci,
-        "dci[lasso0.01]",
-        "codes+test",
-        "DCI by linear regression with an L1 penalty, as in the paper.",
-        citations.EASTWOOD2018,
-        _unchanged("permutation", "sign", "scale", "row order"),
-        flaws=(
-            "Factors are taken as numbers, so it has no meaning for categories.",
-            "A code that holds a factor in a curve is not seen.",
-            "Disentanglement of noise is 0.74: the few weights that the penalty leaves are not shared.",
-        ),
-        options={"model": "lasso"},
-        compares_factors=("disentanglement",),
-        mixed=Mixed(dci_mixed),
-    ),
-    Metric(
-        "dci_es",
-        dci_es,
-        "dci_es[fourier1024,ridge0.001]",
-        "codes+test",
-        "How simple a model is enough to read the factors off the codes, and how few codes are there?",
-        citations.EASTWOOD2023,
-        _unchanged("scale", "dead", "row order"),
-        range=(-1.0, 1.0),
-        flaws=(
-            "It does not ask how much is known. What no probe can learn has a flat curve, so noise and dead "
-            "codes have an explicitness of 1: read it beside the informativeness of dci.",
-            "No measure of disentanglement: a rotation leaves a linear code linear, so it scores 1 too. Not "
-            "linear are the sine and cosine of each factor, taken as an angle: they score 0.77.",
-            "Factors are taken as numbers, so it has no meaning for categories.",
-            "It moves by about 0.01 with the frequencies drawn: with the seed, and with the order and the "
-            "signs of the codes.",
-            "The frequencies suit about ten codes. Beside twenty codes of noise no probe finds the curve on "
-            "which a factor lies, and the codes look explicit.",
-            "The size is that of the arrays, dead codes included; it may be above 1.",
-        ),
-        factors_as="numbers",
-    ),
+    *DCI_METRICS,
     Metric(
         "sap",
         sap,

@@ -212,8 +212,8 @@ def _check_alike(alone: RunFolder, together: RunFolder, name: str) -> None:
     share = (distances > TOLERANCE).float().mean().item()
     if not share <= FEW:
         raise UnweaveError(
-            f"{name} trains to other weights in a population than alone: {share:.0%} of them differ, by up to "
-            f"{distances.max().item():.2g}. Reduce over the last axes only, and never mix runs."
+            f"{name} trains to other weights in a population than alone: {share:.0%} of them differ, by up "
+            f"to {distances.max().item():.2g}. Reduce over the last axes only, and never mix runs."
         )
 
 

@@ -56,7 +56,7 @@ class BoostedTrees:
         """The most probable class of each row."""
         values = np.ascontiguousarray(_as_float32(codes, self.exponents).T)
         raw = raw_predictions(values, self.start, self.codes, self.thresholds, self.leaves)
-        return np.asarray(self.classes[_choose(raw)])
+        return np.asarray(self.classes[most_probable(raw)])
 
 
 def sort_codes(codes: NDArray[np.float64]) -> SortedCodes:
@@ -110,7 +110,7 @@ def fit_boosted_trees(
         thresholds,
         leaves,
         importances / total if total > 0 else importances,
-        classes[_choose(raw)],
+        classes[most_probable(raw)],
     )
 
 
@@ -119,8 +119,11 @@ def _as_float32(codes: NDArray[np.float64], exponents: NDArray[np.int64]) -> NDA
         return np.ldexp(codes, -exponents).astype(np.float32)
 
 
-def _choose(raw: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The class of each row, from raw predictions (trees a round, n): no, one or several trees a round."""
+def most_probable(raw: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The number of the class of each row, from raw predictions (trees a round, n).
+
+    A round has no tree for one class, one tree for two classes, and one tree a class for more.
+    """
     if len(raw) == 1:
         return np.asarray(raw[0] >= 0, np.int64)
     return np.asarray(raw.argmax(axis=0), np.int64) if len(raw) else np.zeros(raw.shape[1], np.int64)

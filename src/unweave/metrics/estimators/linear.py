@@ -33,14 +33,19 @@ def logistic_one_vs_rest(x: Floats, labels: Labels, classes: int, *, c: float = 
     >>> bool(np.allclose(logistic_one_vs_rest(x, labels, 2), [[-0.674832, 0], [0.674832, 0]], atol=1e-6))
     True
     """
+    return logistic_of_classes(x, labels[:, None] == np.arange(classes), c=c)
+
+
+def logistic_of_classes(x: Floats, inside: NDArray[np.bool_], *, c: float = 1.0) -> Floats:
+    """Weights (m, d + 1) as in `logistic_one_vs_rest`, for classes of any factors: `inside` is (n, m)."""
     scale = np.maximum(np.abs(x).max(axis=0), 1.0)  # so that the squares of huge codes do not overflow
     rows = np.hstack([x / scale, np.ones((len(x), 1))])
     penalty = np.append(np.maximum(scale**-2.0, LEAST_PENALTY), 1.0)
     if len(penalty) > WIDE:
-        weights = wide_logistic(rows, labels, classes, penalty, c)
+        weights = wide_logistic(rows, inside, penalty, c)
     else:
         weights = np.stack(
-            [_logistic(rows, np.where(labels == i, 1.0, -1.0), penalty, c) for i in range(classes)]
+            [_logistic(rows, np.where(members, 1.0, -1.0), penalty, c) for members in inside.T]
         )
     weights[:, :-1] /= scale
     return weights

@@ -5,6 +5,9 @@ the gain at the edges of the bins. The sum of the positive residuals of a bin an
 of the node bound how far the sum can rise or fall inside the bin, and so bound the gain inside. Only bins
 whose bound beats the best gain so far are walked row by row. Few are, and no split is missed.
 
+Histogram trees (`grow_from_histograms`) only split at the edges of 64 bins a code. One pass over the codes
+sums the bins at the roots of all trees; a tree then looks at a few codes only.
+
 These functions call each other and stay in one file: Numba's cache notices a change of the file of a
 function, but not of the files of the functions that it calls.
 """
@@ -14,10 +17,12 @@ import numpy as np
 from unweave.compilation import compiled
 
 BINS = 128
+HISTOGRAM_BINS = 64
 # scikit-learn takes values that are closer than this for equal.
 SAME = np.float32(1e-7)
 # Gains that differ by less than this share count as equal: they differ by rounding only.
 TIE = 1e-10
+HISTOGRAM_TIE = 1e-5  # of sums in float32
 
 
 @compiled(nogil=True)
@@ -50,19 +55,19 @@ def boost(values, order, cells, starts, labels, start, learning_rate, purity, dr
     _count(cells, np.arange(n), counts[0])
     rate = learning_rate * (1 - 1 / trees if trees > 1 else 1.0)
     for turn in range(rounds):
-        _residuals(raw, labels, residuals)
+        residuals_of(raw, labels, residuals)
         for k in range(trees):
             t = turn * trees + k
             rows, begins = _grow(
                 values, order, cells, starts, residuals[k], draws[turn, k], counts, sums, positive, codes[t],
                 thresholds[t], gains, purity,
             )  # fmt: skip
-            _step(rows, begins, residuals[k], rate, raw[k], leaves[t])
+            step(rows, begins, residuals[k], rate, raw[k], leaves[t])
     return raw, codes, thresholds, leaves, gains
 
 
 @compiled(nogil=True)
-def _residuals(raw, labels, residuals):  # type: ignore[no-untyped-def]
+def residuals_of(raw, labels, residuals):  # type: ignore[no-untyped-def]
     """Truth (0 or 1) minus the predicted probability, for each class: the negative gradient of the loss."""
     trees, n = raw.shape
     if trees == 1:
@@ -81,7 +86,7 @@ def _residuals(raw, labels, residuals):  # type: ignore[no-untyped-def]
 
 
 @compiled(nogil=True)
-def _step(rows, begins, residuals, rate, raw, leaves):  # type: ignore[no-untyped-def]
+def step(rows, begins, residuals, rate, raw, leaves):  # type: ignore[no-untyped-def]
     """One Newton step for each leaf: add rate x sum(residual) / sum(hessian) to the raw prediction."""
     for leaf in range(len(leaves)):
         inside = rows[begins[leaf] : begins[leaf + 1]]
@@ -296,3 +301,99 @@ def raw_predictions(values, start, codes, thresholds, leaves):  # type: ignore[n
                 node = 2 * node + 1 + (values[codes[t, node], i] > thresholds[t, node])
             raw[t % trees, i] += leaves[t, node - nodes]
     return raw
+
+
+@compiled(nogil=True)
+def sum_histograms(cells, residuals, sums):  # type: ignore[no-untyped-def]
+    """Sum residuals (n, trees) into the bins (d, n) of each code: sums (d, bins, trees)."""
+    sums[:] = 0
+    for f in range(len(cells)):
+        for i in range(cells.shape[1]):
+            # Views of one row, so that the compiler adds many classes at once.
+            total, row = sums[f, cells[f, i]], residuals[i]
+            for k in range(len(row)):
+                total[k] += row[k]
+
+
+@compiled(nogil=True)
+def root_gains(counts, sums):  # type: ignore[no-untyped-def]
+    """The largest gain / n of each code for each tree (d, trees), before any split; -1 if there is none."""
+    d, bins, trees = sums.shape
+    n, best, s = counts[0].sum(), np.full((d, trees), -1.0), np.empty(trees)
+    mean = np.zeros(trees)
+    for b in range(bins):
+        mean += sums[0, b] / n
+    for f in range(d):
+        s[:] = 0
+        c = 0
+        for b in range(bins):
+            c += counts[f, b]
+            for k in range(trees):
+                s[k] += sums[f, b, k] - mean[k] * counts[f, b]
+            if 0 < c < n:
+                for k in range(trees):
+                    best[f, k] = max(best[f, k], s[k] * s[k] / (c * (n - c)))
+    return best
+
+
+@compiled(nogil=True)
+def grow_from_histograms(cells, choice, counts, sums, residuals, draws, purity, codes, places, gains):  # type: ignore[no-untyped-def]
+    """Grow one tree from some codes; return the rows sorted by leaf, and where the rows of each leaf begin.
+
+    `choice` has the numbers of these codes; counts and sums (nodes, codes, bins) are filled in for the root.
+    """
+    n, nodes = len(residuals), len(codes)
+    rows, unused = np.arange(n).astype(np.uint32), np.empty(n, np.uint8)
+    begins, ends = np.zeros(2 * nodes + 2, np.int64), np.zeros(2 * nodes + 1, np.int64)
+    ends[0] = n
+    for node in range(nodes):
+        begin, end, left, right = begins[node], ends[node], 2 * node + 1, 2 * node + 2
+        middle = end
+        stopped = node > 0 and places[(node - 1) // 2] == np.inf
+        if not stopped and _spread(rows[begin:end], residuals)[2] > purity:
+            gain, code, place = _best_edge(counts[node], sums[node], end - begin, draws[node])
+            if gain >= 0:
+                codes[node], places[node] = choice[code], place
+                gains[choice[code]] += gain
+                middle = begin + _part(rows[begin:end], cells[choice[code]], place, unused, left)
+        begins[left], ends[left], begins[right], ends[right] = begin, middle, middle, end
+        if right < nodes and middle < end:
+            small, large = (left, right) if middle - begin < end - middle else (right, left)
+            _fill(cells, choice, rows[begins[small] : ends[small]], residuals, counts[small], sums[small])
+            counts[large] = counts[node] - counts[small]
+            sums[large] = sums[node] - sums[small]
+    begins[2 * nodes + 1] = n
+    return rows, begins[nodes:]
+
+
+@compiled(nogil=True)
+def _fill(cells, choice, rows, residuals, counts, sums):  # type: ignore[no-untyped-def]
+    """Number of rows and sum of their residuals in each bin of the chosen codes."""
+    counts[:] = 0
+    sums[:] = 0
+    for j in range(len(choice)):
+        bins, count, total = cells[choice[j]], counts[j], sums[j]
+        for i in rows:
+            b = bins[i]
+            count[b] += 1
+            total[b] += residuals[i]
+
+
+@compiled(nogil=True)
+def _best_edge(counts, sums, n, draws):  # type: ignore[no-untyped-def]
+    """The largest fall of the squared error by a split between bins, with the code and the last bin left."""
+    mean = sums[0].sum() / n
+    best, best_code, best_place, ties = -1.0, 0, 0, 0
+    for j in range(len(counts)):
+        gain, place, c, s = -1.0, 0, 0, 0.0
+        for b in range(counts.shape[1]):
+            c += counts[j, b]
+            s += sums[j, b] - mean * counts[j, b]
+            if 0 < c < n and s * s > gain * (1 + HISTOGRAM_TIE) * (c * (n - c)):
+                gain, place = s * s / (c * (n - c)), b
+        if gain < 0 or gain < best * (1 - HISTOGRAM_TIE):
+            continue
+        ties = ties + 1 if gain <= best * (1 + HISTOGRAM_TIE) else 1
+        if draws[j] % np.uint32(ties) == 0:
+            best, best_code, best_place = gain, j, place
+    return best * n, best_code, best_place

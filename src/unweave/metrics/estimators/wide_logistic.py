@@ -20,20 +20,28 @@ MOST_ITERATIONS = 50
 RESIDUAL = 0.05
 
 
-def wide_logistic(rows: Floats, labels: NDArray[np.int64], classes: int, penalty: Floats, c: float) -> Floats:
-    """Weights (classes, u), of which each row minimises the loss of `logistic_one_vs_rest`.
+def wide_logistic(rows: Floats, inside: NDArray[np.bool_], penalty: Floats, c: float) -> Floats:
+    """Weights (classes, u), of which each row minimises the loss of `logistic_of_classes`.
 
     The loss is 0.5 sum_j penalty_j w_j^2 + c sum_i log(1 + exp(-s_i rows_i w)).
     """
     root = np.sqrt(penalty)
     unit = rows / root
-    values, vectors = np.linalg.eigh(unit.T @ unit)
-    # In a direction in which no row extends, the optimum is 0.
-    kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
-    basis = vectors[:, kept]
-    inside = labels[:, None] == np.arange(classes)
-    weights = _minimise(unit @ basis, inside, values[kept], c)
+    basis, values = _principal_basis(unit)
+    weights = _minimise(unit @ basis, inside, values, c)
     return np.asarray((basis @ weights / root[:, None]).T)
+
+
+def _principal_basis(rows: Floats) -> tuple[Floats, Floats]:
+    """Eigenvectors (u, r) of rows^T rows and their values; no matrix is larger than the rows (n, u).
+
+    Directions in which no row extends are left out, since the optimum is 0 there.
+    """
+    is_wide = rows.shape[1] > len(rows)
+    values, vectors = np.linalg.eigh(rows @ rows.T if is_wide else rows.T @ rows)
+    kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
+    values, vectors = values[kept], vectors[:, kept]
+    return (rows.T @ (vectors / np.sqrt(values)) if is_wide else vectors), values
 
 
 def _minimise(rows: Floats, inside: NDArray[np.bool_], values: Floats, c: float) -> Floats:
