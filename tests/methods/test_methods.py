@@ -6,6 +6,7 @@ import pkgutil
 from typing import Any
 
 import pytest
+import torch
 
 import unweave.methods
 from unweave.errors import UnweaveError
@@ -14,6 +15,7 @@ from unweave.methods import (
     GVAE,
     METHODS,
     MLVAE,
+    VAE,
     AdaGVAE,
     AnnealedVAE,
     BetaTCVAE,
@@ -112,3 +114,11 @@ BAD_CHOICES: list[tuple[type[Method], dict[str, Any], str]] = [
 def test_a_bad_choice_is_refused(method: type[Method], settings: dict[str, Any], text: str) -> None:
     with pytest.raises(UnweaveError, match=text):
         method(**settings)
+
+
+def test_networks_that_cannot_encode_or_decode_are_refused() -> None:
+    networks = {"other": torch.nn.Linear(2, 2)}
+    with pytest.raises(UnweaveError, match=r"no network of vae encodes images\. One of them needs encode"):
+        VAE().encode(networks, torch.zeros(1, 1, 1, 4, 4))
+    with pytest.raises(UnweaveError, match=r"no network of vae decodes codes\. One of them needs decode"):
+        VAE().decode(networks, torch.zeros(1, 1, 2))

@@ -174,11 +174,17 @@ class Method(ABC):
 
     def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
         """q(z|x) of images (P, B, c, h, w), (P, B, D): the codes that are scored."""
-        return next(network for network in networks.values() if isinstance(network, Encodes)).encode(images)
+        for network in networks.values():
+            if isinstance(network, Encodes):
+                return network.encode(images)
+        raise UnweaveError(f"no network of {self.name} encodes images. One of them needs encode(images).")
 
     def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
         """Decoder output (P, B, k c, h, w), mostly logits, of codes (P, B, D)."""
-        return next(network for network in networks.values() if isinstance(network, Decodes)).decode(codes)
+        for network in networks.values():
+            if isinstance(network, Decodes):
+                return network.decode(codes)
+        raise UnweaveError(f"no network of {self.name} decodes codes. One of them needs decode(codes).")
 
 
 def code_discriminator(width: int = 1000, depth: int = 6) -> Callable[[Blueprint], Discriminator]:
