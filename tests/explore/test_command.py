@@ -10,9 +10,18 @@ from urllib.request import urlopen
 COMMAND = (sys.executable, "-m", "unweave", "explore")
 
 
+def _heed_interrupts() -> None:
+    """Undo that jobs in the background of a shell ignore them."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def test_it_serves_until_it_is_interrupted(run_folder: Path) -> None:
     with subprocess.Popen(
-        [*COMMAND, str(run_folder), "--no-open"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*COMMAND, str(run_folder), "--no-open"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=_heed_interrupts,
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
