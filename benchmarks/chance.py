@@ -47,6 +47,7 @@ LEFT_OUT = {
     "flatness",
     "factored_components",
     "dci_es_forest",
+    "dci_es_mlp",
     "unified_importance",
     "block_r2",
 }

@@ -14,7 +14,8 @@ importance and of a test accuracy.
 two scores that intervene look for matching rows, and DCI has histogram trees, as in `unweave.evaluate`. It
 also times plain scikit-learn for a part of the same task and scales that up. `--csv FILE`
 writes the table. `--peers` compares the scores without labels with the
-formulas of disentanglement_lib, written with NumPy and SciPy.
+formulas of disentanglement_lib, written with NumPy and SciPy, and DCI by support vector machines and forests
+with plain calls of scikit-learn.
 
 All seconds are those of the CPU, so that a busy machine changes little; wall time stands beside.
 """
@@ -45,7 +46,7 @@ import numpy as np
 import scipy.linalg
 import sklearn  # type: ignore[import-untyped]
 from numpy.typing import NDArray
-from sklearn.ensemble import GradientBoostingClassifier  # type: ignore[import-untyped]
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier  # type: ignore[import-untyped]
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV  # type: ignore[import-untyped]
 from sklearn.metrics import mutual_info_score  # type: ignore[import-untyped]
 from sklearn.model_selection import KFold  # type: ignore[import-untyped]
@@ -207,6 +208,26 @@ def compare_peers(codes: NDArray[np.float64]) -> None:
         print(f"{peer.__name__:30s} {1e3 * first:7.2f} ms {1e3 * second:9.2f} ms {second / first:6.1f} x")
 
 
+def compare_classifiers(data: Data) -> None:
+    """Print a line for DCI by each model of scikit-learn, with plain calls of the model on the same codes."""
+    codes, factors = data.train
+    test_codes, test_factors = data.test
+
+    def plain(model: LinearSVC | RandomForestClassifier) -> None:
+        for labels, held_out in zip(factors.T, test_factors.T, strict=True):
+            model.fit(codes, labels)
+            model.score(codes, labels), model.score(test_codes, held_out)
+
+    svm, forest = LinearSVC(penalty="l1", dual=False, C=0.01), RandomForestClassifier(random_state=0)
+    runs = (
+        ("svm", functools.partial(metrics.dci, codes, factors, test=data.test, model="svm"), svm),
+        ("forest", functools.partial(metrics.dci, codes, factors, test=data.test, model="forest"), forest),
+    )
+    for name, ours, model in runs:
+        first, second = seconds(ours)[0], seconds(functools.partial(plain, model))[0]
+        print(f"dci_{name:26s} {first:7.2f} s  {second:9.2f} s  {second / first:6.1f} x")
+
+
 def seconds(run: Callable[[], object]) -> NDArray[np.float64]:
     """CPU and wall seconds of a call."""
     cpu, wall = time.process_time(), time.perf_counter()
@@ -293,7 +314,7 @@ def main() -> None:
     parser.add_argument("--sklearn", default="", help="factors to fit by scikit-learn too, or all")
     parser.add_argument("--wide", type=int, default=0, help="measure this many codes instead, e.g. 768")
     parser.add_argument("--csv", type=Path, help="a file for the table of --wide")
-    parser.add_argument("--peers", action="store_true", help="compare scores without labels with their peers")
+    parser.add_argument("--peers", action="store_true", help="compare some scores with other programs")
     options = parser.parse_args()
     names = list(SIZES) if options.sklearn == "all" else [name for name in options.sklearn.split(",") if name]
     if unknown := set(names) - set(SIZES):
@@ -312,6 +333,7 @@ def main() -> None:
     if options.peers:
         print(f"\n{'':30s} {'unweave':>10s} {'peer':>12s} {'ratio':>8s}")
         compare_peers(data.train[0])
+        compare_classifiers(data)
     if names:
         print(f"\n{'':30s} {'unweave':>9s} {'scikit-learn':>12s} {'ratio':>8s}   differences")
         compare_trees(data, names)

@@ -14,7 +14,7 @@ from unweave.metrics.metric import COUNTS, Change
 from unweave.streams import Stream
 
 # Scores by models that take long to fit: they see two kinds of codes.
-SLOW = {"downstream_logistic", "dci_forest", "block_r2", "r2_mlp", "dci_es", "dci_es_forest"}
+SLOW = {"downstream_logistic", "dci_forest", "block_r2", "r2_mlp", "dci_es", "dci_es_forest", "dci_es_mlp"}
 SIZES = (3, 4)
 SCALES = np.array([40.0, 0.3, 1.7])
 FEW_DRAWS: dict[str, dict[str, Any]] = {
@@ -25,6 +25,7 @@ FEW_DRAWS: dict[str, dict[str, Any]] = {
     "flatness": {"repeats": 32},
     "factored_components": {"repeats": 32, "triplets": 8},
     "sepin": {"samples": 100},
+    "dci_es_mlp": {"updates": 50},
 }
 # Of 20 bins, some have a value on the lower edge and one that is a little below the upper edge.
 ON_EDGES = np.array([0.0, 1.0, 0.97, 20.0, 2.0, 1.97, 3.0, 2.97, 5.0, 4.97, 10.0, 9.97])

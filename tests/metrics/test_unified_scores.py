@@ -1,11 +1,13 @@
 """Unified scores: the published program's aggregations, and agreement with the metrics they unify."""
 
+import math
+
 import numpy as np
 import pytest
 
 from metrics.grids import drawn, noise
 from unweave.errors import UnweaveError
-from unweave.metrics import dci, mig, modularity, sap, unified_scores
+from unweave.metrics import dci, metric_named, mig, modularity, sap, unified_scores
 from unweave.metrics.unified_scores import aggregate
 from unweave.streams import Stream
 
@@ -47,6 +49,19 @@ def test_precision_counts_groups() -> None:
     assert found.max_precision == 2
     # Groups 1, 2, 1, 1 at the thresholds 1, 0.5, 0.25, 0.
     assert found.area_precision == pytest.approx(1.5 * 0.5 + 1.5 * 0.25 + 1 * 0.25)
+
+
+def test_most_groups_of_noise() -> None:
+    """The published program's precision counts connected components, at most one for each factor and code."""
+    factors, codes = drawn([2, 2, 2], 1000), noise(1000, 50)
+    assert unified_scores(codes, factors).max_precision == 3
+    assert unified_scores(codes[:, :1], factors).max_precision == 1
+    assert unified_scores(codes, factors).area_precision < 0.1
+    assert unified_scores(factors, factors).area_precision > 1
+    for name in ("unified_information", "unified_importance", "unified_accuracy"):
+        metric = metric_named(name)
+        assert metric.range == (0.0, math.inf)
+        assert any("max_precision counts groups" in flaw for flaw in metric.flaws)
 
 
 def test_unknown_relation() -> None:

@@ -153,13 +153,22 @@ class ArraySource:
         )
 
     def interventions(self, kind: str, repeat: Stream | None = None) -> Representation:
-        """Look-ups in the rows; with `repeat`, in half of them unless they are all combinations."""
+        """Look-ups in the rows; with `repeat`, in half of them unless they are all combinations.
+
+        All repeats split the rows into the same two parts, to fit to and to test on, and halve each part. A
+        new split in each repeat would add variance that fresh samples do not have.
+        """
         codes = self._drawn(kind, Stream.of(0).child("interventions"))
-        if self._grid is None:
-            rows, labels = self._complete_rows(repeat)
-            return Representation.from_rows(codes[rows], labels)
-        order, sizes = self._grid
-        return Representation.from_table(codes[order], sizes)
+        if self._grid is not None:
+            order, sizes = self._grid
+            return Representation.from_table(codes[order], sizes)
+        if repeat is None:
+            return Representation.from_rows(codes[self._complete], self._labels)
+        order = Stream.of(0).child("fit or test").permutations(1, len(self._complete))[0]
+        middle = len(order) // 2
+        fit = half_of(order[:middle], repeat.child("fit rows"))
+        chosen = np.concatenate([fit, half_of(order[middle:], repeat.child("test rows"))])
+        return Representation.from_rows(codes[self._complete[chosen]], self._labels[chosen], len(fit))
 
     def posterior(self, repeat: Stream | None = None) -> tuple[Posterior, NDArray[np.int64]]:
         """Posteriors and factors of all images; with `repeat`, of half of them."""

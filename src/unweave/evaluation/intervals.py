@@ -11,6 +11,10 @@ Student's distribution with one degree of freedom less than there are repeats.
   around the score of all. With m = n/2 this is V/n: halves of n rows vary as much as fresh samples of n, and
   s needs no rescaling. This is the jackknife that deletes half of the rows [1].
 
+Rows that are fitted to and rows that are tested on are halved apart. A metric that splits the rows itself
+gets the same split in all repeats: a new split in each would add variance that fresh samples do not have. For
+the difference of the means of both parts, it would double the variance.
+
 Half samples have no row twice. A bootstrap sample does, which changes scores that count values, look for
 nearest neighbours, or test on other rows than they are fitted to. That a score of n/2 points has another mean
 than one of n does not matter, because the interval is centred at the value of all n.

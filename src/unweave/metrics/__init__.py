@@ -18,6 +18,7 @@ from unweave.metrics.block_r2 import BlockR2, block_r2
 from unweave.metrics.dci import DCI, dci
 from unweave.metrics.dci_es import DCIES, dci_es
 from unweave.metrics.dci_es_forest import dci_es_forest
+from unweave.metrics.dci_es_mlp import dci_es_mlp
 from unweave.metrics.dcimig import dcimig
 from unweave.metrics.downstream import Downstream, downstream, statistical_efficiency
 from unweave.metrics.elbo import ELBO, elbo
@@ -79,6 +80,7 @@ __all__ = [
     "dci",
     "dci_es",
     "dci_es_forest",
+    "dci_es_mlp",
     "dcimig",
     "downstream",
     "elbo",

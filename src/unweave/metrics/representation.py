@@ -86,6 +86,8 @@ class Representation:
     sizes: tuple[int, ...]
     rows: Rows | None = field(default=None, repr=False)
     width: int | None = field(default=None, repr=False)  # the number of codes, where it is known
+    # How many rows, the first ones, are to be fitted to; None: a random half.
+    fit_rows: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         given = tuple(self.sizes)
@@ -116,12 +118,13 @@ class Representation:
         return cls(look_up, tuple(sizes), width=table.shape[1])
 
     @classmethod
-    def from_rows(cls, codes: ArrayLike, factors: ArrayLike) -> Representation:
+    def from_rows(cls, codes: ArrayLike, factors: ArrayLike, fit_rows: int | None = None) -> Representation:
         """A representation of which only some points are known: row i of codes has row i of factors.
 
         Where a metric holds one factor and lets the others vary, it gets codes of rows with that value.
         Each factor's values are numbered in their order: first those that several rows share, which are all
-        that `sizes` counts, since a value of one row cannot be held fixed.
+        that `sizes` counts, since a value of one row cannot be held fixed. `separated` fits to the first
+        `fit_rows` rows and tests on the others; without it, it chooses a random half.
         """
         checked, whole = check_codes_factors(codes, factors)
         rows = Rows.of(checked, np.stack([_shared_first(column) for column in whole.T], axis=1))
@@ -129,24 +132,27 @@ class Representation:
         def refuse(factors: NDArray[np.int64], stream: Stream) -> NDArray[Any]:  # noqa: ARG001
             raise UnweaveError("these codes are known for some points only, not for any that are asked for.")
 
-        return cls(
-            refuse, tuple(int((np.diff(start) > 1).sum()) for start in rows.start), rows, checked.shape[1]
-        )
+        sizes = tuple(int((np.diff(start) > 1).sum()) for start in rows.start)
+        return cls(refuse, sizes, rows, checked.shape[1], fit_rows)
 
     def separated(self, stream: Stream) -> tuple[Representation, Representation]:
         """One representation to fit to and one to test on.
 
-        Of rows each is a random half, so that a model cannot recognise the rows that it was fitted to. If a
-        half has too few rows that share a value, both are the whole. A function of factors is returned twice.
+        Of rows each is a random half unless `fit_rows` says which are fitted to, so that a model cannot
+        recognise the rows that it was fitted to. If one of them has too few rows that share a value, both are
+        the whole. A function of factors is returned twice.
         """
         if self.rows is None:
             return self, self
-        order = stream.child("halves").permutations(1, len(self.rows.codes))[0]
-        middle = len(order) // 2
+        if self.fit_rows is None:
+            order = stream.child("halves").permutations(1, len(self.rows.codes))[0]
+            middle = len(order) // 2
+        else:
+            order, middle = np.arange(len(self.rows.codes)), self.fit_rows
         try:
             fit, test = (
-                Representation.from_rows(self.rows.codes[half], self.rows.factors[half])
-                for half in (order[:middle], order[middle:])
+                Representation.from_rows(self.rows.codes[part], self.rows.factors[part])
+                for part in (order[:middle], order[middle:])
             )
         except UnweaveError:
             return self, self

@@ -7,6 +7,7 @@ import math
 from unweave.metrics import citations
 from unweave.metrics.block_r2 import block_r2
 from unweave.metrics.dci_es_forest import dci_es_forest
+from unweave.metrics.dci_es_mlp import dci_es_mlp
 from unweave.metrics.factored_components import factored_components
 from unweave.metrics.flatness import flatness
 from unweave.metrics.mcc import mcc
@@ -21,6 +22,10 @@ from unweave.metrics.z_max_var import z_max_var
 _NUMBERS = "Factors are treated as numbers, so it has no meaning for categories."
 _BLIND = "No measure of disentanglement: any invertible linear map of the codes has the same score."
 _OTHER_MATRIX = "Aggregations lose their usual range with another matrix than their own."
+_COUNTS_GROUPS = (
+    "max_precision counts groups, so it reaches min(d, k). It takes the best threshold, which small random "
+    "differences decide: for noise it can be as high as for perfect codes. Read it with area_precision."
+)
 _WHOLE_GRID = "It needs codes of all combinations of factors; some rows are not enough."
 
 IDENTIFIABILITY: tuple[Metric, ...] = (
@@ -145,6 +150,24 @@ IDENTIFIABILITY: tuple[Metric, ...] = (
         factors_as="numbers",
     ),
     Metric(
+        "dci_es_mlp",
+        dci_es_mlp,
+        "dci_es_mlp[widths0-243,adam4600]",
+        "codes+test",
+        "How wide must a neural network be to predict the factors? DCI-ES with the authors' perceptrons.",
+        citations.EASTWOOD2023,
+        frozenset({"scale", "dead"}),
+        range=(-1.0, 1.0),
+        flaws=(
+            "It does not ask how much is known: noise has a flat curve and an explicitness of 1.",
+            "It moves a little with the seed, and with the order of codes and points.",
+            "Five factors take about 40 seconds on one core, whatever the number of points.",
+            _NUMBERS,
+            "The size is that of the arrays, dead codes included; it may be above 1.",
+        ),
+        factors_as="numbers",
+    ),
+    Metric(
         "rmig",
         rmig,
         "rmig[bins100,limits4]",
@@ -242,7 +265,7 @@ IDENTIFIABILITY: tuple[Metric, ...] = (
         citations.LOCATELLO2020,
         frozenset({"permutation", "row order"}),
         range=(0.0, math.inf),
-        flaws=(_OTHER_MATRIX,),
+        flaws=(_OTHER_MATRIX, _COUNTS_GROUPS),
         options={"relation": "information"},
         factors_as="labels with gaps",
     ),
@@ -255,7 +278,7 @@ IDENTIFIABILITY: tuple[Metric, ...] = (
         citations.LOCATELLO2020,
         frozenset({"permutation", "sign", "scale", "row order"}),
         range=(0.0, math.inf),
-        flaws=(_OTHER_MATRIX,),
+        flaws=(_OTHER_MATRIX, _COUNTS_GROUPS),
         options={"relation": "importance"},
     ),
     Metric(
@@ -267,7 +290,7 @@ IDENTIFIABILITY: tuple[Metric, ...] = (
         citations.LOCATELLO2020,
         frozenset({"permutation", "sign", "row order"}),
         range=(0.0, math.inf),
-        flaws=(_OTHER_MATRIX,),
+        flaws=(_OTHER_MATRIX, _COUNTS_GROUPS),
         options={"relation": "accuracy"},
     ),
 )

@@ -62,9 +62,11 @@ def unified_scores(
       precision is the number of groups that are connected, which is k if each factor has codes of its own.
       Its maximum over all thresholds, and the area below it.
 
-    All at least 0, higher is better. The precisions count groups, and mig and area_precision have the units
-    of R. Each relation's own aggregation is the metric of that name: information with mig and modularity,
-    importance with disentanglement and completeness, accuracy with sap.
+    All at least 0, higher is better. Disentanglement, completeness and modularity are at most 1. mig, sap and
+    area_precision grow with the entries of R; area_precision is at most min(d, k) times the largest of them.
+    max_precision is a whole number of at most min(d, k). Each relation's own aggregation is the metric of
+    that name: information with mig and modularity, importance with disentanglement and completeness, accuracy
+    with sap.
 
     With one code, its rival has 0; with one factor modularity is 1 for a code that tells anything.
 
