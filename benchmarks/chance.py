@@ -135,7 +135,7 @@ def markdown(table: pd.DataFrame) -> str:
 
 
 def page_with(text: str, table: pd.DataFrame) -> str:
-    """The page with its tables written anew."""
+    """The page with new tables."""
     return text.partition(MARK)[0] + MARK + "\n\n" + markdown(table) + "\n"
 
 

@@ -15,7 +15,7 @@ from unweave.explore.server import ExploreServer
 from unweave.explore.subject import subject_at
 
 STATUS = 'document.querySelector("[role=status]")?.textContent'
-TOLD = 'document.querySelector(".study-told").textContent'
+TOLD = 'document.querySelector(".study-run-text").textContent'
 FRAMES = "(async () => { for (let i = 0; i < 5; i++) await new Promise(requestAnimationFrame); })()"
 PIXELS = (  # a number for each plot, that changes when its picture does
     "[...document.querySelectorAll('.study-plot canvas:first-child')].map((c) => { const d = "

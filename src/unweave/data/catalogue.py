@@ -9,13 +9,11 @@ from unweave.data.entry import Entry
 from unweave.data.grid import GroundTruth
 from unweave.data.own.plugin import entry_at
 from unweave.data.sets import cars3d, dsprites, mpi3d, rooms, shapes3d, smallnorb, sprite_variants
-from unweave.errors import UnweaveError, did_you_mean
 from unweave.places import data_root
 from unweave.plugins.loading import (
     check_entry_name,
-    installed_names,
     installed_parts,
-    place_of,
+    plugin_place,
     refuse_built_in,
 )
 from unweave.progress import Progress
@@ -41,10 +39,7 @@ def entry_of(name: str) -> Entry:
     names = [entry.name for entry in CATALOGUE]
     if name in names:
         return CATALOGUE[names.index(name)]
-    place = place_of("data", name)
-    if place is None:
-        known = [*names, *installed_names("data")]
-        raise UnweaveError(f'there is no data set "{name}". {did_you_mean(name, known)}')
+    place = plugin_place("data", name, names)
     entry = entry_at(place)
     refuse_built_in("data", entry.name, names, place)
     check_entry_name("data", name, entry.name)

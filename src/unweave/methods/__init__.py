@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from unweave.errors import UnweaveError, did_you_mean
+from unweave.errors import UnweaveError
 from unweave.lazy import lazy_names
 from unweave.methods.aae import AAE
 from unweave.methods.aae_classes import AAEClusters, AAEHeads, AAELabels
@@ -43,10 +43,9 @@ from unweave.methods.semi_supervised import (
 from unweave.methods.vae import VAE
 from unweave.plugins.loading import (
     check_entry_name,
-    installed_names,
     installed_parts,
     load_reference,
-    place_of,
+    plugin_place,
     refuse_built_in,
 )
 
@@ -148,10 +147,7 @@ def method_named(name: str) -> type[Method]:
     names = [method.name for method in METHODS]
     if name in names:
         return METHODS[names.index(name)]
-    place = place_of("method", name)
-    if place is None:
-        known = [*names, *installed_names("method")]
-        raise UnweaveError(f'there is no method "{name}". {did_you_mean(name, known)}')
+    place = plugin_place("method", name, names)
     kind = checked_method(load_reference(place, "method"), place)
     check_entry_name("method", name, kind.name)
     return kind

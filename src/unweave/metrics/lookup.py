@@ -16,7 +16,7 @@ from unweave.plugins.loading import (
     installed_parts,
     load_reference,
     names_plugin,
-    place_of,
+    plugin_place,
     refuse_built_in,
 )
 
@@ -31,10 +31,7 @@ def metric_named(name: str) -> Metric:
     names = [metric.name for metric in METRICS]
     if name in names:
         return METRICS[names.index(name)]
-    place = place_of("metric", name)
-    if place is None:
-        known = [*names, *installed_names("metric")]
-        raise UnweaveError(f'there is no metric "{name}". {did_you_mean(name, known)}')
+    place = plugin_place("metric", name, names)
     metric = as_metric(load_reference(place, "metric"), place)
     refuse_built_in("metric", metric.name, [*names, *SUITES], place)
     check_entry_name("metric", name, metric.name)

@@ -98,6 +98,14 @@ class Representation:
             )
         object.__setattr__(self, "sizes", tuple(int(size) for size in given))
 
+    def require_grid(self, subject: str) -> None:
+        """Refuse a representation of some rows only; `subject` begins the sentence, with its verb."""
+        if self.rows is not None:
+            raise UnweaveError(
+                f"{subject} a representation of all combinations of factors; got some rows only. "
+                "Pass an encoder and its data set, or codes of the whole grid."
+            )
+
     @classmethod
     def from_table(cls, codes: ArrayLike, sizes: Sequence[int]) -> Representation:
         """A representation that looks codes up: row i belongs to point i of the grid, last factor fastest."""

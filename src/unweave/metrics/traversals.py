@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from unweave.errors import UnweaveError
 from unweave.metrics.checks import scaled
 from unweave.metrics.real_factors import Floats
 from unweave.metrics.representation import Representation
@@ -19,11 +18,7 @@ def traversals(representation: Representation, repeats: int, stream: Stream) -> 
     The other factors are drawn uniformly for each repeat. Codes are divided by one power of two for each
     factor, so that ratios of distances are unchanged and no distance overflows.
     """
-    if representation.rows is not None:
-        raise UnweaveError(
-            "Codes along a factor need a representation of all combinations of factors; got some rows only. "
-            "Pass an encoder and its data set, or codes of the whole grid."
-        )
+    representation.require_grid("Codes along a factor need")
     for j, size in enumerate(representation.sizes):
         if size < 2:
             continue

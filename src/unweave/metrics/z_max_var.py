@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unweave.errors import UnweaveError
 from unweave.metrics.real_factors import standardised
 from unweave.metrics.representation import Representation, check_count, parts
 from unweave.streams import Stream
@@ -58,11 +57,7 @@ def z_max_var(
     for name, count, least in (("batch", batch, 2), ("train", train, 1), ("test", test, 1)):
         check_count(name, count, least)
     check_count("variance_points", variance_points, least=2)
-    if representation.rows is not None:
-        raise UnweaveError(
-            "z_max_var needs a representation of all combinations of factors; got some rows only. "
-            "Pass an encoder and its data set, or codes of the whole grid."
-        )
+    representation.require_grid("z_max_var needs")
     stream = Stream.of(seed).child("z_max_var")
     reference = representation.draw(variance_points, stream.child("variance"))[0]
     with np.errstate(over="ignore"):  # an infinite deviation is above any threshold

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from unweave.errors import MissingFileError, UnweaveError
+from unweave.errors import MissingFileError, UnweaveError, did_you_mean
 
 Record = TypeVar("Record")
 Kind: TypeAlias = Literal["method", "metric", "data", "architecture", "likelihood"]
@@ -272,11 +272,13 @@ def resolved(kind: Kind, name: str) -> tuple[Any, Plugin] | None:
     return None if place is None else (load_reference(place, kind), origin_at(place, kind))
 
 
-def record_named(kind: Kind, name: str, record: type[Record], built_in: Collection[str]) -> Record | None:
-    """The architecture or likelihood of a plug-in by that name; None if no plug-in has it."""
-    pair = resolved(kind, name)
+def record_named(kind: Kind, name: object, record: type[Record], built_in: Mapping[str, Record]) -> Record:
+    """The architecture or likelihood of that name: built in, or of a plug-in."""
+    if isinstance(name, str) and name in built_in:
+        return built_in[name]
+    pair = resolved(kind, name) if isinstance(name, str) else None
     if pair is None:
-        return None
+        raise UnweaveError(f'there is no {kind} "{name}". {did_you_mean(str(name), tuple(built_in))}')
     part = pair[0]
     if not isinstance(part, record):
         raise UnweaveError(
@@ -285,7 +287,7 @@ def record_named(kind: Kind, name: str, record: type[Record], built_in: Collecti
         )
     own = str(getattr(part, "name", name))
     refuse_built_in(kind, own, built_in, pair[1].place)
-    check_entry_name(kind, name, own)
+    check_entry_name(kind, str(name), own)
     return part
 
 
@@ -305,6 +307,15 @@ def place_of(kind: Kind, name: str) -> str | None:
         return absolute(name)
     entry = installed(kind, name)
     return None if entry is None else entry.value.replace(" ", "")
+
+
+def plugin_place(kind: Kind, name: str, built_in: Collection[str]) -> str:
+    """The reference behind the name of a plug-in; the error for an unknown name lists the known ones."""
+    place = place_of(kind, name)
+    if place is None:
+        known = [*built_in, *installed_names(kind)]
+        raise UnweaveError(f'there is no {WORDS[kind]} "{name}". {did_you_mean(name, known)}')
+    return place
 
 
 def installed_parts(

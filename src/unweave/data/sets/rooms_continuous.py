@@ -54,13 +54,13 @@ def rooms_continuous(images: int = 1000, seed: int | Stream = 0) -> Collection:
     if isinstance(images, bool) or not isinstance(images, int) or images < 1:
         raise UnweaveError(f"`images` must be a whole number, 1 or more; got {images!r}.")
     values = _drawn_values(images, Stream.of(seed).child(NAME))
-    kept: dict[int, Images] = {}
+    rendered: dict[int, Images] = {}
 
     def look(rows: NDArray[np.int64]) -> Images:
         for row in rows.tolist():
-            if row not in kept:
-                kept[row] = render(values[row])
-        return np.stack([kept[row] for row in rows.tolist()])
+            if row not in rendered:
+                rendered[row] = render(values[row])
+        return np.stack([rendered[row] for row in rows.tolist()])
 
     return Collection(
         name=NAME,

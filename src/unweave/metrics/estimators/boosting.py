@@ -83,11 +83,7 @@ def fit_boosted_trees(
     Labels of one class only give a model without trees: it predicts that class, and all importances
     are 0.
     """
-    classes, numbers = np.unique(labels, return_inverse=True)
-    prior = np.bincount(numbers) / len(numbers)
-    start = np.log(prior)
-    if len(classes) <= 2:
-        start = start[1:] - start[:-1]
+    classes, numbers, start = first_predictions(labels)
     rounds = rounds if len(start) else 0
     draws = Stream.of(seed).bits(rounds * len(start), 7 * len(codes.values))
     raw, splits, thresholds, leaves, importances = boost(
@@ -112,6 +108,18 @@ def fit_boosted_trees(
         importances / total if total > 0 else importances,
         classes[most_probable(raw)],
     )
+
+
+def first_predictions(
+    labels: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """The classes, the number of the class of each row, and raw predictions before the first round.
+
+    These are logarithms of the shares of classes; for two classes, their difference.
+    """
+    classes, numbers = np.unique(labels, return_inverse=True)
+    start = np.log(np.bincount(numbers) / len(numbers))
+    return classes, numbers, start[1:] - start[:-1] if len(classes) <= 2 else start
 
 
 def _as_float32(codes: NDArray[np.float64], exponents: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from unweave.metrics.estimators.boosting import STUDY_PURITY, most_probable
+from unweave.metrics.estimators.boosting import STUDY_PURITY, first_predictions, most_probable
 from unweave.metrics.estimators.tree_kernels import (
     HISTOGRAM_BINS,
     grow_from_histograms,
@@ -85,8 +85,8 @@ def bin_codes(codes: NDArray[np.float64]) -> BinnedCodes:
     alive = (codes != codes[0]).any(axis=0)
     edges = np.full((int(alive.sum()), HISTOGRAM_BINS - 1), np.inf)
     for row, column in zip(edges, np.flatnonzero(alive), strict=True):
-        found = _edges(np.sort(codes[:, column]))
-        row[: len(found)] = found
+        code_edges = _edges(np.sort(codes[:, column]))
+        row[: len(code_edges)] = code_edges
     return BinnedCodes(_cells(codes, alive, edges), edges, alive)
 
 
@@ -199,10 +199,7 @@ def _joined(table: NDArray[Number]) -> NDArray[Number]:
 def _factors(factors: NDArray[np.int64]) -> list[_Factor]:
     models, first = [], 0
     for column in factors.T:
-        classes, labels = np.unique(column, return_inverse=True)
-        start = np.log(np.bincount(labels) / len(labels))
-        if len(classes) <= 2:
-            start = start[1:] - start[:-1]
+        classes, labels, start = first_predictions(column)
         raw = np.repeat(start[:, None], len(labels), axis=1)
         models.append(_Factor(classes, labels, start, slice(first, first + len(start)), raw))
         first += len(start)

@@ -24,7 +24,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unweave.errors import UnweaveError, did_you_mean
 from unweave.plugins.loading import record_named
 
 # gaussian_learned: v = LOWEST + softplus(output - LOWEST), so deviations are at least exp(LOWEST / 2) = 0.05.
@@ -57,12 +56,7 @@ class Likelihood:
 
 def likelihood_named(name: str) -> Likelihood:
     """The likelihood of that name, built in or of a plug-in; every lookup goes through this function."""
-    if not isinstance(name, str) or name not in LIKELIHOODS:
-        plugin = record_named("likelihood", name, Likelihood, LIKELIHOODS) if isinstance(name, str) else None
-        if plugin is not None:
-            return plugin
-        raise UnweaveError(f'there is no likelihood "{name}". {did_you_mean(str(name), tuple(LIKELIHOODS))}')
-    return LIKELIHOODS[name]
+    return record_named("likelihood", name, Likelihood, LIKELIHOODS)
 
 
 def reconstruction_loss(output: Tensor, images: Tensor, likelihood: str) -> Tensor:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from unweave.errors import UnweaveError, did_you_mean
 from unweave.nn.distributions.likelihood import likelihood_named
 from unweave.nn.networks.published import CONVOLUTIONAL_SIZES, PLANS, PublishedDecoder, PublishedEncoder
 from unweave.nn.networks.resnet import SIZES as RESNET_SIZES
@@ -60,14 +59,7 @@ class Architecture:
 
 def architecture_named(name: str) -> Architecture:
     """The architecture of that name, built in or of a plug-in; every lookup goes through this function."""
-    if not isinstance(name, str) or name not in ARCHITECTURES:
-        known = isinstance(name, str)
-        plugin = record_named("architecture", name, Architecture, ARCHITECTURES) if known else None
-        if plugin is not None:
-            return plugin
-        hint = did_you_mean(str(name), tuple(ARCHITECTURES))
-        raise UnweaveError(f'there is no architecture "{name}". {hint}')
-    return ARCHITECTURES[name]
+    return record_named("architecture", name, Architecture, ARCHITECTURES)
 
 
 def build_encoder(

@@ -84,7 +84,7 @@ function pressed(view, plot, event) {
     if (row >= 0) {
       point(view, row, { clientX: box.left + layout.across[row], clientY: box.top + layout.along[row] });
       const value = shortNumber(view.study.numbers[view.state.y][row]);
-      view.told.textContent = `${described(view.study, row)}: ${layout.y.name} ${value}`;
+      view.runText.textContent = `${described(view.study, row)}: ${layout.y.name} ${value}`;
     }
   } else if (event.key === "Enter" && view.current >= 0 && view.study.here[view.current])
     view.openRun(view.study.id[view.current]);
@@ -94,7 +94,7 @@ function pressed(view, plot, event) {
   event.preventDefault();
 }
 
-// Make a run the current one: a ring in each plot, and a card beside the pointer; -1 for none.
+// Make a run the current one: a ring in each plot, and a card next to the pointer; -1 for none.
 function point(view, row, { clientX, clientY }) {
   const { study, state, card } = view;
   if (row !== view.current) {

@@ -12,7 +12,7 @@ import { readStudy, startingState, WORDS } from "./runs.js";
 import { savePng, saveSvg } from "./saving.js";
 import { HELP } from "./tables.js";
 
-const WIDE = 960; // pixels from which on the filters stand beside the plots
+const WIDE = 960; // pixels from which on the filters stand next to the plots
 const MOST_COLOURED = 40; // words that colours can stand for; colours and shapes repeat after 64
 
 let leave = null; // ends the listeners of the view before
@@ -62,7 +62,7 @@ function build(view) {
       }),
     );
   view.status = make("p", { role: "status", "aria-live": "polite" });
-  view.told = make("p", { class: "study-told study-dim", role: "status", "aria-live": "polite" });
+  view.runText = make("p", { class: "study-run-text study-dim", role: "status", "aria-live": "polite" });
   view.legend = make("ul", { class: "study-legend", "aria-label": "What colours and shapes stand for" });
   view.list = make("div", { class: "study-scroll" });
   view.pair = make("section", { class: "study-pair", "aria-label": "Comparison of two runs" });
@@ -110,7 +110,7 @@ function build(view) {
         axes,
         view.legend,
         view.status,
-        view.told,
+        view.runText,
         make("div", { class: "study-plots" }, ...view.plots.map((plot) => plot.box)),
         make("p", { class: "study-dim" }, HELP),
         view.pair,

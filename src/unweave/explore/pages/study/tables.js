@@ -1,4 +1,4 @@
-// What the study page says about its runs beside the plots: counts, legend, list and the comparison of two runs.
+// What the study page says about its runs next to the plots: counts, legend, list and the comparison of two runs.
 
 import { make } from "./elements.js";
 import { shortNumber } from "./plots.js";
