@@ -8,7 +8,7 @@ from pathlib import Path
 from unweave.data.entry import Entry
 from unweave.data.grid import GroundTruth
 from unweave.data.own.plugin import entry_at
-from unweave.data.sets import cars3d, dsprites, mpi3d, rooms, shapes3d, smallnorb, sprite_variants
+from unweave.data.sets import cars3d, dsprites, glyphs, mpi3d, rooms, shapes3d, smallnorb, sprite_variants
 from unweave.places import data_root
 from unweave.plugins.loading import (
     check_entry_name,
@@ -25,6 +25,8 @@ CATALOGUE = (
     sprite_variants.SCREAM,
     sprite_variants.NOSHAPE,
     rooms.ENTRY,
+    glyphs.ENTRY,
+    glyphs.CENTRED,
     smallnorb.ENTRY,
     cars3d.ENTRY,
     shapes3d.ENTRY,
