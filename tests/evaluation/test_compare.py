@@ -8,8 +8,8 @@ import pytest
 import unweave
 from metrics.grids import drawn
 from unweave.errors import UnweaveError
+from unweave.evaluation import choice
 from unweave.evaluation.compare import Comparison
-from unweave.metrics.metric import WIDE
 from unweave.metrics.table import SUITES
 from unweave.streams import Stream
 
@@ -129,8 +129,9 @@ def test_mistakes_are_one_sentence(options: dict[str, object], message: str) -> 
 def test_wide_and_narrow_codes_are_measured_in_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """A suite approximates DCI for wide codes; a comparison does so for both or for none."""
     monkeypatch.setitem(SUITES, "quick", ("dci",))
+    monkeypatch.setattr(choice, "WIDE", 5)
     factors = FACTORS[:60]
-    wide = np.hstack([factors, Stream.of(1).normal(60, WIDE)])
+    wide = np.hstack([factors, Stream.of(1).normal(60, 5)])
     found = unweave.compare(factors, wide, factors, metrics="quick", repeats=2)
     assert "histogram" in found["dci.disentanglement"].protocol
     assert any("dci is approximate" in note for note in found.notes)

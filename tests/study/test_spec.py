@@ -198,3 +198,24 @@ def test_references_to_own_data_are_kept_and_merged(tmp_path: Path) -> None:
 def test_a_study_without_own_data_is_written_as_before() -> None:
     spec = StudySpec("plain", grid([{"name": "vae"}], data="dsprites", steps=2), metrics="mig")
     assert "references" not in spec.to_dict()
+
+
+def test_runs_that_see_the_same_number_of_images() -> None:
+    methods = [{"name": "vae"}, {"name": "ada_gvae"}, {"name": "s2_beta_vae"}, {"name": "ae", "steps": 7}]
+    runs = grid(methods, data="dsprites", seed=0, images=6_400, batch=32)
+    assert [run.steps for run in runs] == [200, 100, 100, 7], "a step has images, pairs, or labels as well"
+    shorter = grid([{"name": "vae", "images": 64}], data="dsprites", seed=0, steps=10)
+    assert [run.steps for run in shorter] == [1], "a method's own length counts"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"images": 640, "steps": 10}, "either steps or images; got both"),
+        ({"images": 63}, "images must be at least 64, those of one step; got 63"),
+        ({"images": 1e6}, "images must be a whole number"),
+    ],
+)
+def test_impossible_numbers_of_images(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnweaveError, match=message):
+        grid([{"name": "vae"}], data="dsprites", seed=0, **fields)

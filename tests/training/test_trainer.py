@@ -50,12 +50,12 @@ def train(folder: Path, specs: list[RunSpec], **plan: Any) -> list[RunFolder]:
 
 
 def test_a_run_alone_equals_the_run_in_a_mixed_population(tmp_path: Path) -> None:
-    specs = [spec(method, seed=i, steps=200) for i, method in enumerate(MIXED)]
+    specs = [spec(method, seed=i, steps=60) for i, method in enumerate(MIXED)]
     together = train(tmp_path / "together", specs)
     for which in (1, 4, 5):
         [alone] = train(tmp_path / "alone", [specs[which]])
         assert largest_difference(alone, together[which]) < 2e-4, specs[which].method
-        assert [line["step"] for line in alone.log()] == list(range(10, 201, 10))
+        assert [line["step"] for line in alone.log()] == list(range(10, 61, 10))
         for mine, theirs in zip(alone.log(), together[which].log(), strict=True):
             assert mine == pytest.approx(theirs, rel=2e-3, abs=2e-3)
 
@@ -80,8 +80,8 @@ def test_training_lowers_the_loss_and_seeds_differ(tmp_path: Path) -> None:
     assert largest_difference(*runs) > 0.01
 
 
-@pytest.mark.parametrize("log_every", [10, 7])
-def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, log_every: int) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path) -> None:
+    log_every = 7  # neither the steps nor the checkpoint are a multiple
     specs = [spec(method, seed=i, steps=40) for i, method in enumerate(MIXED[:6])]
     whole = train(tmp_path / "whole", specs, log_every=log_every)
     with stopped_after(23):

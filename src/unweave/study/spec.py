@@ -16,10 +16,13 @@ from unweave.data.own.reference import Reference
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.evaluation.evaluate import POINTS, REPRESENTATIONS
 from unweave.metrics.lookup import metric_words, metrics_named
+from unweave.methods.method import Method
+from unweave.methods.sampling import images_per_step
 from unweave.plugins.loading import absolute, is_reference
-from unweave.runs.spec import RunSpec, method_with
+from unweave.runs.spec import RunSpec, method_with, spec_of
 
 SCHEMA = 1
+IMAGES = "images"  # how many images a run sees, as an alternative to its number of steps
 MOST_SEEDS = 1_000_000  # in one range; more is a slip of the keyboard
 RUN_FIELDS = tuple(
     field.name for field in dataclasses.fields(RunSpec) if field.name not in ("method", "plugins")
@@ -145,21 +148,44 @@ def _one_of_each_name(references: Iterable[Reference]) -> tuple[Reference, ...]:
 def grid(methods: Iterable[Mapping[str, Any]], **shared: Any) -> tuple[RunSpec, ...]:
     """All combinations of values: each list in a method or in what is shared is a dimension.
 
-    A method is a table with its name, its settings and, where they differ, fields of its runs.
+    A method is a table with its name, its settings and, where they differ, fields of its runs. `images`, in
+    place of `steps`, is how many images each run sees: a method of pairs makes half as many steps.
+
+    >>> runs = grid([{"name": "vae"}, {"name": "ada_gvae"}], data="dsprites", seed=0, images=64_000)
+    >>> [run.steps for run in runs]
+    [1000, 500]
     """
     runs: list[RunSpec] = []
+    known = (*RUN_FIELDS, IMAGES)
     for method in methods:
-        fields = shared | {name: value for name, value in method.items() if name in RUN_FIELDS}
+        own = {name: value for name, value in method.items() if name in known}
+        length = ("steps", IMAGES)
+        inherited = {k: v for k, v in shared.items() if k not in length or not any(n in own for n in length)}
         for name in shared:
-            if name not in RUN_FIELDS:
-                raise UnweaveError(f'a run has no field "{name}". {did_you_mean(name, RUN_FIELDS)}')
+            if name not in known:
+                raise UnweaveError(f'a run has no field "{name}". {did_you_mean(name, known)}')
         if "name" not in method:
             raise UnweaveError('each method of a study needs its name: name = "beta_vae".')
-        settings = {k: v for k, v in method.items() if k != "name" and k not in RUN_FIELDS}
+        settings = {k: v for k, v in method.items() if k != "name" and k not in known}
         for chosen in _combinations(settings):
             made = method_with(str(method["name"]), chosen)
-            runs += [RunSpec(made, **one) for one in _combinations(fields)]
+            runs += [_run_of(made, one) for one in _combinations(inherited | own)]
     return tuple(runs)
+
+
+def _run_of(method: Method, fields: Mapping[str, Any]) -> RunSpec:
+    """A run of a method; its number of steps may follow from the number of images that it is to see."""
+    if IMAGES not in fields:
+        return spec_of(method, **fields)
+    images, rest = fields[IMAGES], {name: value for name, value in fields.items() if name != IMAGES}
+    if "steps" in rest:
+        raise UnweaveError("a run of a study has either steps or images; got both. Remove one of them.")
+    if not isinstance(images, int) or isinstance(images, bool):
+        raise UnweaveError(f"images must be a whole number; got {images!r}.")
+    per_step = images_per_step(method.sampling, spec_of(method, **rest).batch)
+    if images < per_step:
+        raise UnweaveError(f"images must be at least {per_step:,}, those of one step; got {images:,}.")
+    return spec_of(method, **rest, steps=images // per_step)
 
 
 def _combinations(table: Mapping[str, Any]) -> list[dict[str, Any]]:
