@@ -50,6 +50,9 @@ LEFT_OUT = {
     "dci_es_mlp",
     "unified_importance",
     "block_r2",
+    "block_separation",
+    "block_mig",
+    "swap_consistency",
 }
 
 

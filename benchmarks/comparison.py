@@ -1,70 +1,146 @@
-"""All methods of a table of results beside each other: median and range over seeds.
+"""Compare methods that saw the same number of images: a table, and a figure with one dot for each run.
 
-    python benchmarks/comparison.py RESULTS --figure comparison.png
+    unweave study run benchmarks/comparison_dimensions.toml -o DIMENSIONS
+    unweave study run benchmarks/comparison_blocks.toml -o BLOCKS
+    unweave study collect DIMENSIONS     # and BLOCKS
+    python benchmarks/comparison.py dimensions DIMENSIONS/results.parquet --figure dimensions.png
+    python benchmarks/comparison.py blocks BLOCKS/results.parquet --figure blocks.png
 
-RESULTS is a table of results, .parquet or .csv, such as `unweave study collect` writes. A table in Markdown
-is printed, the method with the largest median MIG first. A setting is told where a method has several, or
-where it is in words ("322,560 updates") and no list of values.
+`dimensions` ranks methods by scores of single codes, `blocks` by scores of blocks of codes, such as content
+and style. Several tables of results, .parquet or .csv, can be given. A table in Markdown is printed, the
+method with the best median first.
+
+The last column checks for collapse: "yes" if, in some run, the decoded images are hardly better than the
+mean image of the data set (less than a tenth of its loss is saved), or fewer than two codes are active.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.result_tables import NAMES, keep_record, options, table_of_medians
+from benchmarks.result_tables import NAMES, keep_record, median_and_range, parser_of
 
-from unweave.results import read_table, wide
+from unweave.data import load
+from unweave.results import combine, read_table, wide
 
-DRAWN = ("mig", "dci.disentanglement", "factor_vae_score.eval_accuracy")
+LEAST_SAVED = 0.1  # share of the mean image's loss
+LEAST_ACTIVE = 2
 
 
-def kinds(runs: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """The runs of each method, and of each setting of a method that has several; best MIG first."""
+@dataclass(frozen=True)
+class Table:
+    """The scores of a table: methods are ranked by the first, the first three are drawn."""
+
+    scores: Mapping[str, str]
+
+
+TABLES = {
+    "dimensions": Table(
+        {
+            "mig": "MIG",
+            "dci.disentanglement": "DCI",
+            "factor_vae_score.eval_accuracy": "FactorVAE",
+            **{name: title for name, title in NAMES.items() if name.startswith(("infomec", "sap"))},
+            "dci.informativeness_test": "informativeness",
+        }
+    ),
+    "blocks": Table(
+        {
+            "block_separation": "block separation",
+            "swap_consistency": "swap consistency",
+            "block_mig": "block-MIG",
+            "block_separation.known": "known",
+            "swap_consistency.reconstructed": "reconstructed",
+        }
+    ),
+}
+
+
+@cache
+def loss_of_mean_image(name: str) -> float:
+    """-log p(x), summed over pixels, if all images are decoded as the mean image."""
+    data = load(name)
+    images = data.observe(data.sample_factors(4_000, 0)).astype(np.float64) / 255
+    mean = images.mean(axis=0).clip(1e-6, 1 - 1e-6)
+    return float(-(images * np.log(mean) + (1 - images) * np.log(1 - mean)).sum(axis=(1, 2, 3)).mean())
+
+
+def collapsed(runs: pd.DataFrame) -> bool:
+    """Whether some run decodes as badly as the mean image, or has fewer than two active codes."""
+    baseline = loss_of_mean_image(str(runs["data"].iloc[0]))
+    blurred = runs["elbo.reconstruction"] > (1 - LEAST_SAVED) * baseline
+    return bool((blurred | (runs["elbo.active"] < LEAST_ACTIVE)).any())
+
+
+def groups(runs: pd.DataFrame, score: str) -> list[tuple[str, pd.DataFrame]]:
+    """The runs of each method, and of each setting of a method that has several; the best median first."""
     several = runs.groupby("method")["setting"].nunique() > 1
     names = [
-        f"{method} ({setting})" if several[method] or (setting and "=" not in setting) else method
+        f"{method} ({setting})" if several[method] else method
         for method, setting in zip(runs["method"], runs["setting"], strict=True)
     ]
-    found = [(str(name), rows) for name, rows in runs.groupby(pd.Series(names, runs.index))]
-    return sorted(found, key=lambda kind: -float(kind[1]["mig"].median()))
+    by_name = [(str(name), rows) for name, rows in runs.groupby(pd.Series(names, runs.index))]
+    return sorted(by_name, key=lambda group: -float(group[1][score].median()))
 
 
-def markdown(runs: pd.DataFrame) -> str:
-    """Median and range."""
-    said = [((f"`{name}`", str(len(rows))), rows) for name, rows in kinds(runs)]
-    return table_of_medians(("method", "seeds"), said, NAMES, 2)
+def markdown(runs: pd.DataFrame, table: Table) -> str:
+    """Median and range of the scores, and the check for collapse."""
+    shown = {score: title for score, title in table.scores.items() if score in runs}
+    columns = ["method", "seeds", *shown.values(), "collapsed"]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    for name, rows in groups(runs, next(iter(shown))):
+        cells = [f"`{name}`", str(len(rows)), *(median_and_range(rows[score], 2) for score in shown)]
+        lines.append(f"| {' | '.join([*cells, 'yes' if collapsed(rows) else 'no'])} |")
+    return "\n".join(lines)
 
 
-def draw(runs: pd.DataFrame, path: Path) -> None:
-    """Each run a dot, each method a row, with a mark at its median."""
-    ordered = kinds(runs)[::-1]
-    figure, axes = plt.subplots(1, len(DRAWN), figsize=(12, 0.8 + 0.28 * len(ordered)), sharey=True)
-    for axis, score in zip(axes, DRAWN, strict=True):
+def draw(runs: pd.DataFrame, table: Table, path: Path) -> None:
+    """Draw each run as a dot, each method as a row with a mark at its median."""
+    scores = list(table.scores)[:3]
+    ordered = groups(runs, scores[0])[::-1]
+    figure, axes = plt.subplots(1, 3, figsize=(12, 0.8 + 0.28 * len(ordered)), sharey=True)
+    for axis, score in zip(axes, scores, strict=True):
         for y, (_, rows) in enumerate(ordered):
             axis.plot(rows[score], [y] * len(rows), "o", color="C0", markersize=4, alpha=0.6)
             axis.plot(rows[score].median(), y, "|", color="C3", markersize=12, markeredgewidth=2)
-        axis.set_title(NAMES[score])
-        axis.set_xlim(left=0)
+        axis.set_title(table.scores[score])
+        axis.set_xlim(left=min(0, float(runs[score].min())))
         axis.grid(axis="y", color="0.92")
     axes[0].set_yticks(range(len(ordered)), [name for name, _ in ordered])
     figure.tight_layout()
     figure.savefig(path, dpi=100)
+    plt.close(figure)
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = parser_of(__doc__)
+    parser.add_argument("table", choices=sorted(TABLES))
+    parser.add_argument("results", type=Path, nargs="+", help="tables of results, .parquet or .csv")
+    parser.add_argument("--figure", type=Path)
+    return parser.parse_args()
 
 
 def main() -> None:
     """Print the table, draw the figure."""
-    given = options(__doc__, published=False)
-    runs = wide(read_table(given.results).table)
-    print(markdown(runs))
-    if given.figure:
-        draw(runs, given.figure)
-    keep_record(runs, given.csv)
+    options = arguments()
+    table = TABLES[options.table]
+    runs = wide(combine(*map(read_table, options.results)).table)
+    print(markdown(runs, table))
+    if options.figure:
+        draw(runs, table, options.figure)
+    keep_record(runs, options.csv)
 
 
 if __name__ == "__main__":

@@ -244,17 +244,18 @@ def report(
 def select(
     study: Path,
     *,
-    by: Literal["udr", "centrality", "both"] = "both",
+    by: Literal["udr", "centrality", "both", "few_labels"] = "both",
     within: Literal["setting", "study"] = "setting",
     top: int = 10,
     metrics: str | None = None,
     images: int = 4000,
+    labels: int = 100,
     data: str | None = None,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     device: str = "auto",
     data_root: Path | None = None,
 ) -> None:
-    """Choose runs without labels: those that agree best with other runs, by UDR and ModelCentrality.
+    """Choose runs: those that agree best with other runs (UDR, ModelCentrality), or the best by a few labels.
 
     Codes and comparisons are kept, so a stopped command goes on and a second one answers at once.
 
@@ -263,7 +264,7 @@ def select(
     study
         The folder of a study, or a folder of runs.
     by
-        What to choose by: UDR, ModelCentrality or both, each for itself.
+        What to choose by: UDR, ModelCentrality or both, each for itself; or DCI and MIG on a few labels.
     within
         Compare a run with the other seeds of its setting, or with all runs of the study.
     top
@@ -272,6 +273,8 @@ def select(
         Supervised metrics to judge the choice by, with commas between them. Default: the six of the study.
     images
         How many images to compare the runs on.
+    labels
+        How many labelled images "few_labels" may use.
     data
         The data set, where the study has several; or where your own data lies now, if it has moved.
     output
@@ -289,7 +292,7 @@ def select(
     judges = metrics_asked(metrics)
     check_output(output, TABLE)
     with progress("selecting") as tell:
-        selection = selected(study, by, within, images, data, device, data_root, tell)
+        selection = selected(study, by, within, images, labels, data, device, data_root, tell)
     show_selection(selection, by, top)
     table = write(selection, output)
     show_judgement(selection, by, judges)

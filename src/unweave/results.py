@@ -352,6 +352,9 @@ def _run_numbers(rows: pd.DataFrame) -> NDArray[np.int64]:
 
 def _refuse_mixtures(rows: pd.DataFrame) -> None:
     pairs = rows[["score", "protocol"]].drop_duplicates()
+    # Codes that no prior gives a scale are standardised; they may be compared with codes that have one.
+    alike = pairs["protocol"].astype(str).str.replace(",standardised", "")
+    pairs = pairs.assign(protocol=alike).drop_duplicates()
     mixed = pairs[pairs["score"].duplicated(keep=False)]
     if mixed.empty:
         return

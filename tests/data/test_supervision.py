@@ -237,6 +237,20 @@ def test_longer_sequences_only_add_frames() -> None:
     assert np.array_equal(sequences(truth, 20, 12, [], 3)[:, :5], sequences(truth, 20, 5, [], 3))
 
 
+def test_independent_frames_hold_content_and_draw_the_rest() -> None:
+    truth = grid((5, 3, 4, 1), ["ordinal", "categorical", "circular", "ordinal"])
+    drawn = sequences(truth, 6000, 3, [], seed=0, step=None)
+    assert (drawn[:, :, 1] == drawn[:, :1, 1]).all(), "categorical factors are held"
+    for column, size in ((0, 5), (2, 4)):
+        for first, second in ((0, 1), (1, 2)):
+            pair = drawn[:, first, column] * size + drawn[:, second, column]
+            assert chisquare(np.bincount(pair, minlength=size**2)).pvalue > 0.001
+    held = sequences(truth, 50, 3, ["a"], seed=0, step=None)
+    assert (held[:, :, :2] == held[:, :1, :2]).all()
+    with pytest.raises(UnweaveError, match="nothing of toy can move"):
+        sequences(truth, 5, 3, ["a", "c"], 0, step=None)
+
+
 def test_sequences_stay_where_the_weight_allows() -> None:
     drawn = sequences(grid((5, 5, 3), weight=diagonal), 400, 4, ["c"], seed=0)
     assert (diagonal(drawn.reshape(-1, 3)) > 0).all()

@@ -76,6 +76,7 @@ def test_interventions_on_arrays_say_what_they_had_to_do() -> None:
     assert some["factor_vae_score.eval_accuracy"] > 0.9
 
 
+@pytest.mark.usefixtures("without_perceptrons")
 def test_suites_leave_out_what_cannot_be_had_and_names_are_refused() -> None:
     factors = drawn(SIZES, 300)
     assert not unweave.evaluate(codes_of(factors), factors, metrics=["quick", "irs"]).notes

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 import unweave
 from metrics.grids import grid
 from training.tiny import TINY
-from unweave.data import Collection, from_arrays
+from unweave.data import Collection, from_arrays, load
 from unweave.data.grid import Factor, GroundTruth
 from unweave.errors import UnweaveError
 from unweave.evaluation.encoders import Posterior
@@ -90,6 +90,8 @@ def test_data_sets_of_the_catalogue_keep_the_published_protocol() -> None:
     [note] = sample.notes
     assert note.startswith("43% of the test points show an image that is also a training point")
     assert GroundTruthSource(means, noise_grid()).disjoint
+    assert GroundTruthSource(means, load("glyphs_centred")).disjoint
+    assert not GroundTruthSource(means, load("glyphs")).disjoint
     renamed = from_arrays(IMAGES, FACTORS, name="cars3d")  # a name alone does not make it that data set
     assert isinstance(renamed, GroundTruth)
     assert GroundTruthSource(means, renamed).disjoint
@@ -158,6 +160,7 @@ def test_runs_on_collections_with_factors_have_an_elbo(tmp_path: Path) -> None:
     assert scores["elbo.elbo"] == pytest.approx(-scores["elbo.reconstruction"] - scores["elbo.kl"])
 
 
+@pytest.mark.usefixtures("without_perceptrons")
 def test_what_says_nothing_of_one_factor_is_left_out_of_suites_and_noted_by_name() -> None:
     codes, factors = Stream.of(2).normal(200, 3), Stream.of(3).integers(200, [4])
     suite = unweave.evaluate(codes, factors, metrics="all", points=(60, 30))

@@ -110,7 +110,8 @@ def test_a_wrong_word_is_named_with_the_words_there_are() -> None:
         Metric("mine", brightness, "mine", "pixels", "", "")  # type: ignore[arg-type]
     assert str(caught.value) == (
         "a metric needs one of codes, codes+test, representation, posterior, likelihood, unsupervised, "
-        "images, blocks; mine says needs='pixels'. Use one of these words."
+        "images, blocks, blocks+test, blocks+factors, swaps; mine says needs='pixels'. Use one of these "
+        "words."
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,24 +15,22 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from methods.played import Played
+from methods.trained import Trained
 from training.tiny import TINY
 from unweave.errors import UnweaveError
-from unweave.methods import AAEClusters, AAEHeads, AAELabels
-from unweave.methods.aae_classes import CLASSES, STYLE
+from unweave.methods import AAEClusters, AAEHeads, AAELabels, AAESupervised
+from unweave.methods.aae import REGULARISER
+from unweave.methods.aae_classes import CLASSES, LABELS, STYLE
 from unweave.methods.method import AUTOENCODER, Adam, Blueprint, Method
 from unweave.methods.sampling import Labels
 from unweave.nn.distributions.likelihood import reconstruction_loss
 from unweave.nn.networks.classes import ClassAutoencoder, class_place, heads_crowding, nearest_class, one_hot
-from unweave.runs.spec import RunSpec
 from unweave.streams import Stream
-from unweave.training.batches import HostBatches
-from unweave.training.population import Population
-from unweave.training.update import Update
 
 FORMS: list[Method] = [
-    AAELabels(adversarial_weight=3.0, label_weight=7.0, factor="y"),
-    AAEClusters(adversarial_weight=3.0, clusters=6),
-    AAEHeads(adversarial_weight=3.0, heads_weight=0.5, eta=2.0, clusters=6),
+    AAELabels(factor="y"),
+    AAEClusters(clusters=6, class_noise=0.3),
+    AAEHeads(heads_weight=0.5, eta=2.0, clusters=6),
 ]
 every_form = pytest.mark.parametrize("method", FORMS, ids=lambda method: method.name)
 
@@ -49,8 +48,8 @@ def probability_of_code(case: Played, discriminator: str, points: Tensor) -> Ten
 
 @every_form
 @torch.no_grad()
-def test_objectives_are_the_sum_of_their_parts(method: Method) -> None:
-    """Each part again, from probabilities and one-hot draws as the paper has them."""
+def test_each_phase_has_its_objective(method: Method) -> None:
+    """From probabilities and one-hot draws as the paper has them, but for the noise of classes."""
     case = Played.of(method, images=50)
     network, draws, losses = network_of(case), case.step.draws, case.losses()
     found_in = network.encoder(case.batch.images).mean
@@ -62,8 +61,11 @@ def test_objectives_are_the_sum_of_their_parts(method: Method) -> None:
     rec = reconstruction_loss(logits, case.batch.images / 255, "bernoulli")
     prior_z = draws.normal("style prior", 50, network.style)
     prior_y = F.one_hot(draws.integers("class prior", 50, [network.classes])[..., 0], network.classes).float()
+    noise = 0.3 if isinstance(method, AAEClusters) else 0.5
+    shaken_y = y + noise * draws.normal("class noise", 50, network.classes)
+    shaken_prior = prior_y + noise * draws.normal("class prior noise", 50, network.classes)
     exposure = torch.zeros(2).double()
-    for name, codes, prior in ((STYLE, z, prior_z), (CLASSES, y, prior_y)):
+    for name, codes, prior in ((STYLE, z, prior_z), (CLASSES, shaken_y, shaken_prior)):
         of_codes, of_prior = (probability_of_code(case, name, points) for points in (codes, prior))
         loss = -0.5 * (of_codes.log().mean(-1) + (1 - of_prior).log().mean(-1))
         torch.testing.assert_close(losses.players[name].double(), loss, rtol=1e-4, atol=1e-5)
@@ -71,12 +73,13 @@ def test_objectives_are_the_sum_of_their_parts(method: Method) -> None:
         accuracy = 0.5 * ((of_codes > 0.5).double().mean(-1) + (of_prior < 0.5).double().mean(-1))
         term = {STYLE: "style_accuracy", CLASSES: "class_accuracy"}[name]
         torch.testing.assert_close(losses.terms[term].double(), accuracy)
-    expected = rec + 3.0 * exposure.float()
+    torch.testing.assert_close(losses.players[REGULARISER].double(), exposure, rtol=1e-4, atol=1e-5)
     if isinstance(method, AAELabels):
-        expected += 7.0 * losses.terms["cross_entropy"]
-    if isinstance(method, AAEHeads):
-        expected += 0.5 * losses.terms["crowding"]
-    torch.testing.assert_close(losses.players[AUTOENCODER], expected, rtol=1e-4, atol=1e-3)
+        torch.testing.assert_close(losses.players[LABELS], losses.terms["cross_entropy"])
+    crowding = 0.5 * losses.terms["crowding"] if isinstance(method, AAEHeads) else 0.0
+    torch.testing.assert_close(losses.players[AUTOENCODER], rec + crowding, rtol=1e-4, atol=1e-3)
+    against = method.losses(replace(case.step, turn=method.turns[1])).players
+    torch.testing.assert_close(against, {REGULARISER: losses.players[REGULARISER]})
     torch.testing.assert_close(losses.terms["reconstruction"], rec, rtol=1e-4, atol=1e-3)
     share = y.double().mean(1)
     torch.testing.assert_close(losses.terms["class_entropy"].double(), -(share * share.log()).sum(-1))
@@ -191,9 +194,12 @@ def test_heads_that_are_one_have_a_finite_gradient() -> None:
 @every_form
 def test_the_discriminators_are_two_with_weights_of_their_own(method: Method) -> None:
     autoencoder, style, classes = method.players
+    matching = method.phases[0]
+    slower = Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
+    assert (matching.trains, matching.optimiser) == ("autoencoder.encoder", slower)
     assert autoencoder.optimiser is None
     assert (
-        style.optimiser == classes.optimiser == Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
+        style.optimiser == classes.optimiser == Adam(learning_rate=3e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
     )
     plan = Blueprint([Stream.of(0)], TINY.shape, 4, label_sizes=(5,))
     one, other = (dict(player.build(plan).named_parameters()) for player in (style, classes))
@@ -201,20 +207,62 @@ def test_the_discriminators_are_two_with_weights_of_their_own(method: Method) ->
     assert not method.stochastic
 
 
-def test_classes_become_labels_and_codes_know_them() -> None:
-    """A few steps on labelled places of a square: the class of a code is then its place."""
-    cpu = torch.device("cpu")
-    method = AAELabels(factor="x", label_weight=100.0)
-    spec = RunSpec(method, data="tiny", batch=16, latents=3, learning_rate=1e-3)
-    source = HostBatches(TINY, cpu)
-    population = Population([spec], TINY.shape, cpu, source.label_sizes(method.sampling))
-    Update(population, source, len(TINY)).run(60)
-    factors = TINY.sample_factors(60, 1)
-    images = torch.from_numpy(TINY.observe(factors))[None]
+def test_classes_become_labels_also_of_images_without_one() -> None:
+    """Of 60 images of a square, 25 are drawn with labels; the classes of all are then their places."""
+    run = Trained.of(AAELabels(factor="x", labelled=25), steps=150)
+    classes, places = nearest_class(run.codes()[:, 2], 4).numpy(), run.factors[:, 1]
+    assert (classes == places).mean() > 0.8
+    assert run.terms["label_accuracy"] > 0.95
+    assert run.terms["class_entropy"] > 0.9 * math.log(4)
+
+
+def test_all_clusters_stay_in_use() -> None:
+    """Without noise, or with one optimiser for a sum of the objectives, all images are in one cluster."""
+    run = Trained.of(AAEClusters(clusters=4), steps=150)
+    clusters = nearest_class(run.codes()[:, 2], 4).long()
+    share = torch.bincount(clusters, minlength=4) / len(TINY)
+    assert float(-torch.xlogy(share, share).sum()) > 0.75 * math.log(4)
+    assert run.terms["class_accuracy"] < 0.75
+    assert run.terms["reconstruction"] < 150
+
+
+def test_the_style_of_a_supervised_run_does_not_need_the_label() -> None:
+    """The decoder draws the square where the label says, and elsewhere with another label."""
+    run = Trained.of(AAESupervised(factor="y", labelled=60), steps=150)
+    (group,) = run.population.groups
+    codes = run.codes()[None].repeat(5, 1, 1)
+    codes[..., 2] = class_place(torch.arange(5.0), 5)[:, None]
     with torch.no_grad():
-        codes = method.encode(population.groups[0].networks, images).mean[0, :, 2]
-    right = nearest_class(codes, 4).numpy() == factors[:, 1]
-    assert right.mean() > 0.9
+        images = group.method.decode(group.networks, codes.reshape(1, -1, 3)).sigmoid()
+    rows = images.reshape(5, 60, 32, 32).sum(-1)
+    centres = (rows * torch.arange(32)).sum(-1) / rows.sum(-1)
+    expected = 5 + 5 * torch.arange(5)[:, None]  # of the label, in pixels
+    # In this short training a few styles still ignore the label; if all did, the median would be 5 or 10.
+    assert (centres - expected).abs().median() < 2
+
+
+@torch.no_grad()
+def test_objectives_of_the_supervised_form() -> None:
+    case = Played.of(AAESupervised(factor="y"), images=40)
+    network, images = network_of(case), case.step.labelled.images
+    labels, losses = case.step.labelled.labels, case.losses()
+    z, logits = network.encoder(images).mean.split([3, 5], -1)
+    made = network.decoder(torch.cat([z, F.one_hot(labels[..., 0], 5).float()], -1))
+    rec = reconstruction_loss(made, images / 255, "bernoulli")
+    torch.testing.assert_close(losses.players[AUTOENCODER], rec, rtol=1e-4, atol=1e-3)
+    for run in range(2):
+        entropy = F.cross_entropy(logits[run], labels[run, :, 0])
+        assert float(losses.players[LABELS][run]) == pytest.approx(float(entropy), rel=1e-4)
+    exposure = -(1 - probability_of_code(case, STYLE, z)).log().mean(-1)
+    torch.testing.assert_close(losses.players[REGULARISER].double(), exposure, rtol=1e-4, atol=1e-5)
+    assert set(losses.players) == {AUTOENCODER, STYLE, LABELS, REGULARISER}
+
+
+def test_heads_start_at_a_distance_of_6() -> None:
+    heads = network_of(Played.of(AAEHeads(clusters=200), latents=3)).heads
+    assert heads is not None
+    distances = torch.cdist(heads.detach(), heads.detach())[:, *torch.triu_indices(200, 200, 1)]
+    assert float(distances.square().mean().sqrt()) == pytest.approx(6, rel=0.05)
 
 
 BAD: list[tuple[type[Method], dict[str, Any], str]] = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +72,7 @@ def test_dimensions_follow_the_factors_where_they_are_known(kind: type[GVAELabel
 
 
 def test_what_they_learn_from() -> None:
-    assert AdaGVAE().sampling == Pairs("random")
+    assert AdaGVAE().sampling == Pairs("published")
     assert AdaMLVAE(changed=2).sampling == Pairs(2)
     assert AdaGVAE(changed=1, k_known=True).sampling == Pairs(1, labels=True)
     assert GVAELabels(changed="published").sampling == MLVAELabels(changed="published").sampling
@@ -118,12 +117,12 @@ def interleaved(arrays: dict[str, Tensor]) -> Gaussian:
     [
         (AdaGVAE(), "group_vae_argmax"),
         (GVAELabels(), "group_vae_labels"),
-        (AdaMLVAE(), "mlvae_argmax"),
-        (MLVAELabels(), "mlvae_labels"),
+        (AdaMLVAE(variance="published"), "mlvae_argmax"),
+        (MLVAELabels(variance="published"), "mlvae_labels"),
     ],
 )
 def test_posteriors_of_the_published_code(method: Method, name: str, reference: Path) -> None:
-    """disentanglement_lib's own results; its ML-VAE shares twice the variance of the product."""
+    """disentanglement_lib's own results."""
     with np.load(reference / "reference" / "losses.npz", allow_pickle=False) as file:
         arrays = {key: torch.from_numpy(file[key].astype(np.float64)) for key in file if "arch" not in key}
     scalars = json.loads((reference / "reference" / "losses.json").read_text())["scalars"]
@@ -132,12 +131,20 @@ def test_posteriors_of_the_published_code(method: Method, name: str, reference: 
         labels = torch.zeros(32, 10, dtype=torch.int64)
         labels[1::2] = torch.nn.functional.one_hot(arrays["changed_index"].long(), 10)
     merged = method.merged(interleaved(arrays), labels)
-    log_var = merged.log_var
-    if name.startswith("mlvae"):
-        shared = (merged.mean[0::2] == merged.mean[1::2]).repeat_interleave(2, dim=0)
-        log_var = torch.where(shared, log_var + math.log(2), log_var)
     for i in (0, 1):
-        torch.testing.assert_close(merged.mean[i::2], arrays[f"out/{name}_mean{i + 1}"], rtol=0, atol=1e-5)
-        torch.testing.assert_close(log_var[i::2], arrays[f"out/{name}_logvar{i + 1}"], rtol=0, atol=1e-5)
-    kl = Gaussian(merged.mean, log_var).kl().mean().item()
-    assert kl == pytest.approx(scalars[f"{name}_kl_loss"], rel=1e-5)
+        mean, log_var = (arrays[f"out/{name}_{part}{i + 1}"] for part in ("mean", "logvar"))
+        torch.testing.assert_close(merged.mean[i::2], mean, rtol=0, atol=1e-5)
+        torch.testing.assert_close(merged.log_var[i::2], log_var, rtol=0, atol=1e-5)
+    assert merged.kl().mean().item() == pytest.approx(scalars[f"{name}_kl_loss"], rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", [AdaMLVAE, MLVAELabels])
+def test_the_default_variance_is_that_of_the_product(kind: type[AdaMLVAE | MLVAELabels]) -> None:
+    """Of variances 1 and 3: 1 / (1 + 1/3) = 0.75; the released code has 2 * 1 * 3 / (1 + 3) = 1.5."""
+    posterior = Gaussian(torch.zeros(2, 2), torch.tensor([[1.0, 1.0], [3.0, 3.0]]).log())
+    posterior.mean[1, 1] = 9.0  # the second dimension differs, the first is shared
+    labels = torch.tensor([[0, 0], [0, 1]]) if kind is MLVAELabels else None
+    exact, published = kind(), kind(variance="published")
+    assert exact.merged(posterior, labels).log_var[:, 0].exp().tolist() == pytest.approx([0.75, 0.75])
+    assert published.merged(posterior, labels).log_var[:, 0].exp().tolist() == pytest.approx([1.5, 1.5])
+    assert exact.merged(posterior, labels).log_var[:, 1].exp().tolist() == pytest.approx([1.0, 3.0])

@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from methods.marks import parts, small_networks, swaps, trained
 from methods.played import own_step
 from training.tiny import TINY
 from unweave.errors import UnweaveError
@@ -19,6 +21,8 @@ from unweave.nn.distributions.likelihood import reconstruction_loss
 from unweave.nn.networks.two_parts import TwoPartAutoencoder
 from unweave.streams import Stream
 from unweave.training.batches import HostBatches
+
+__all__ = ["small_networks"]
 
 PAIRS, SPECIFIED, UNSPECIFIED = 3, 2, 3
 SHAPE = (1, 4, 4)
@@ -128,8 +132,8 @@ def test_objectives_of_known_logits() -> None:
 
     mean, log_var = model.second.mean[0], model.second.log_var[0]
     kl = 0.5 * (mean**2 + torch.exp(log_var) - log_var - 1).sum().item() / 6
-    fooling = -(math.log(1 / 2) + math.log(9 / 10)) / 2
-    log_probability = (math.log(3 / 4) + math.log(1 / 5)) / 2 + (math.log(1 / 2) + math.log(1 / 10)) / 2
+    fooling = (smoothed(1 / 2) + smoothed(9 / 10)) / 2
+    judging = (smoothed(3 / 4) + smoothed(1 / 5)) / 2 - (math.log(1 / 2) + math.log(1 / 10)) / 2
     terms = {
         "reconstruction": nats(own),
         "swap": nats(swapped),
@@ -139,9 +143,41 @@ def test_objectives_of_known_logits() -> None:
     }
     # rel 1e-5: the likelihood is computed in float32
     assert {name: value.item() for name, value in actual.terms.items()} == pytest.approx(terms, rel=1e-5)
-    expected = nats(own) + 2 * nats(swapped) + 3 * kl + 7 * fooling
+    expected = nats(own) + 2 * nats(swapped) + 3 * kl + 7 * 16 * fooling
     assert actual.players[AUTOENCODER].item() == pytest.approx(expected, rel=1e-5)
-    assert actual.players[DISCRIMINATOR].item() == pytest.approx(-log_probability / 2)
+    assert actual.players[DISCRIMINATOR].item() == pytest.approx(judging / 2)
+
+
+def smoothed(probability: float) -> float:
+    """BCE with the target of the authors' code for real images, labelReal = 0.95."""
+    return -0.95 * math.log(probability) - 0.05 * math.log(1 - probability)
+
+
+def test_default_weights_are_those_of_the_authors_code() -> None:
+    """train.lua: recweight 0.5, swap1weight 1, swap2weight 0.01, klweightZ 0.1, for means over pixels."""
+    model, judge, batch = case()
+    actual = losses(AdversarialSplit(), model, judge, batch)
+    pixels = math.prod(SHAPE)
+    own, swapped, kl, fooling = (
+        actual.terms[name].item() for name in ("reconstruction", "swap", "kl", "adversarial")
+    )
+    # Only ratios matter to Adam. The likelihood penalises errors 1/0.6 times as much as their squared error.
+    authors = 0.5 * (2 * own / pixels) + 1 * (2 * swapped / pixels) + 0.01 * fooling
+    authors += 0.1 * 6 / pixels * kl / 0.6
+    assert actual.players[AUTOENCODER].item() == pytest.approx(pixels * authors, rel=1e-6)
+
+
+@pytest.mark.usefixtures("small_networks")
+def test_s_knows_the_class_and_z_the_rest(tmp_path: Path) -> None:
+    run = trained(AdversarialSplit(), tmp_path, steps=600)
+    s, z = parts(run)
+    assert s["shape"] > 0.9
+    assert max(s["x"], s["y"]) < 0.5
+    assert z["shape"] < 0.7
+    assert z["x"] + z["y"] > 0.9
+    shape, place = swaps(run)
+    assert shape > 0.7
+    assert place > 0.4, "by chance 1/16"
 
 
 def real_case(method: AdversarialSplit) -> tuple[dict[str, nn.Module], Batch]:
@@ -198,7 +234,8 @@ def test_s_is_certain_and_z_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("class_factors", "columns"), [("first", [0]), ("y", [2]), ("size, x", [0, 1]), ("x,size", [1, 0])]
+    ("class_factors", "columns"),
+    [("first", [0]), ("class", [0]), ("y", [2]), ("size, x", [0, 1]), ("x,size", [1, 0])],
 )
 def test_images_of_a_pair_belong_to_the_labelled_class(class_factors: str, columns: list[int]) -> None:
     method, run = AdversarialSplit(class_factors=class_factors), Stream.of(3)

@@ -82,11 +82,20 @@ def test_capacity_grows_to_its_maximum_and_stays(step: int, capacity: float, as_
     """KL = 10: one mean of sqrt(20), else the prior."""
     mean = torch.tensor([[math.sqrt(20), 0.0]], dtype=torch.float64)
     at = torch.tensor(step) if as_tensor else step
-    losses = AnnealedVAE(gamma=1000, c_max=25).losses(
-        forward(Gaussian(mean, torch.zeros_like(mean)), mean, at)
-    )
+    context = replace(forward(Gaussian(mean, torch.zeros_like(mean)), mean, at), steps=300_000)
+    losses = AnnealedVAE(gamma=1000, c_max=25).losses(context)
     assert losses.terms["capacity"].item() == pytest.approx(capacity)
     assert losses.players[AUTOENCODER].item() == pytest.approx(50 + 1000 * abs(10 - capacity))
+
+
+def test_a_run_that_is_shorter_than_the_threshold_reaches_its_capacity() -> None:
+    """After a third of the steps, as 100,000 of 300,000; a threshold within the run counts as it is."""
+    steps = torch.tensor([3_000.0, 3_000.0, 300_000.0])
+    method = AnnealedVAE(c_max=25, iteration_threshold=torch.tensor([100_000.0, 2_000.0, 100_000.0]))
+    zeros = torch.zeros(3, 4, 2)
+    for step, expected in ((0, [0.0] * 3), (500, [12.5, 6.25, 0.125]), (1000, [25, 12.5, 0.25])):
+        context = replace(forward(Gaussian(zeros, zeros), zeros, torch.tensor(step)), steps=steps)
+        assert method.losses(context).terms["capacity"].tolist() == pytest.approx(expected)
 
 
 # Means (1, 0), (-1, 0), (0, 2), (0, -2), of which Cov = diag(1/2, 2), and (2, 2), (-2, -2), (0, 0), (0, 0) of

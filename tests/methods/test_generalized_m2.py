@@ -40,17 +40,19 @@ class Discrete:
         self.p = np.exp(Stream.of(seed).child("p").normal(4, 3) - 5)
 
     def exact(self, y: int) -> tuple[float, float]:
-        """E over q(z|x,y) of log p(x,y,z) / q(y,z|x), and log q(y|x), summed over z."""
+        """E over q(z|x,y) of log p(x,y,z) / q(y,z|x), and E over q(z|x) of log q(y|x,z), summed over z."""
         joint = self.q_z * self.q_y[:, y]
         given_y = joint / joint.sum()
-        return float((given_y * np.log(self.p[:, y] / joint)).sum()), float(np.log(joint.sum()))
+        mean_log = float((self.q_z * np.log(self.q_y[:, y])).sum())
+        assert mean_log < np.log(joint.sum()), "the authors' term is below log q(y|x)"
+        return float((given_y * np.log(self.p[:, y] / joint)).sum()), mean_log
 
     def weighted(self, y: int, z: np.ndarray) -> tuple[float, float]:
         """The same from samples z of q(z|x)."""
         weights = torch.from_numpy(np.log(self.q_y[z, y]))[:, None]
         ratios = torch.from_numpy(np.log(self.p[z, y] / (self.q_z[z] * self.q_y[z, y])))[:, None]
-        mean, evidence = importance_weighted(weights, ratios)
-        return mean.item(), evidence.item()
+        mean, mean_log = importance_weighted(weights, ratios)
+        return mean.item(), mean_log.item()
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -70,9 +72,9 @@ def test_random_samples_come_close() -> None:
 def test_equal_weights_are_a_plain_mean() -> None:
     ratios = torch.from_numpy(Stream.of(0).normal(6, 4))
     log_q = torch.tensor([-0.5, -1.0, -2.0, -0.1], dtype=torch.float64)
-    mean, evidence = importance_weighted(log_q.expand(6, 4), ratios)
+    mean, mean_log = importance_weighted(log_q.expand(6, 4), ratios)
     torch.testing.assert_close(mean, ratios.mean(0))
-    torch.testing.assert_close(evidence, log_q)
+    torch.testing.assert_close(mean_log, log_q)
 
 
 class Runs:
@@ -121,31 +123,48 @@ def test_labels_that_depend_on_z_against_a_loop_over_samples() -> None:
     assert isinstance(q_z, Gaussian)
     noise = runs.draws.normal("labelled z", 9, 3)
     y = one_hot(labels[..., 0], 3).float()
-    weights, ratios = [], []
+    log_weights, log_like, kl = [], [], []
     for s in range(3):
         z = normal(q_z).loc + normal(q_z).scale * noise[:, 3 * s : 3 * s + 3]
         q_y = runs.model.infer(y_node, features, {"z": z})
         assert isinstance(q_y, Categorical)
         log_w = (q_y.log_probabilities * y).sum(-1)
-        log_p = runs.log_likelihood(images, [y, z]) + prior(z) - math.log(3)
-        weights.append(log_w.exp())
-        ratios.append(log_p - log_w - normal(q_z).log_prob(z).sum(-1))
-    assert (torch.stack(weights).std(0) > 1e-4).all(), "the samples should differ"
-    total = weights[0] + weights[1] + weights[2]
-    bound = torch.stack([w / total * ratio for w, ratio in zip(weights, ratios, strict=True)]).sum(0)
-    log_q = (total / 3).log()
-    # alpha N / n = 2 x 60 / 30.
-    supervised = -(bound + (1 + 4) * log_q).mean(-1)
+        log_weights.append(log_w)
+        log_like.append(runs.log_likelihood(images, [y, z]))
+        kl.append(log_w + normal(q_z).log_prob(z).sum(-1) - prior(z) + math.log(3))
+    assert (torch.stack(log_weights).std(0) > 1e-4).all(), "the samples should differ"
+    elbo = authors_elbo(torch.stack(log_weights), torch.stack(log_like), torch.stack(kl), 2.0)
     terms = runs.losses.terms
-    torch.testing.assert_close(terms["classification"], -log_q.mean(-1), rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(terms["labelled_elbo"], (bound + log_q).mean(-1), rtol=1e-4, atol=1e-3)
-    objective = -terms["elbo"] + 4 * supervised
+    mean_log = torch.stack(log_weights).mean(0)
+    torch.testing.assert_close(terms["classification"], -mean_log.mean(-1), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(terms["labelled_elbo"], elbo - 2 * mean_log.mean(-1), rtol=1e-4, atol=1e-3)
+    objective = -terms["elbo"] - 4 * elbo
     torch.testing.assert_close(runs.losses.players[MODEL], objective, rtol=1e-4, atol=1e-3)
+
+
+def authors_elbo(log_weights: Tensor, log_like: Tensor, kl: Tensor, alpha: float) -> Tensor:
+    """(P,): the labelled objective of probtorch.objectives.montecarlo, from S samples (S, P, B), beta = 1.
+
+    log_like and kl are averaged with weights softmax(log q(y|...)), and ml is the plain mean of log q(y|...);
+    the objective is log_like - kl + (1 + alpha) ml, mean over the batch.
+    """
+    weights = log_weights.exp() / log_weights.exp().sum(0)
+    ml = log_weights.mean(0)
+    return ((weights * log_like).sum(0) - (weights * kl).sum(0) + (1 + alpha) * ml).mean(-1)
+
+
+def test_the_default_weight_of_labels_is_that_of_the_library() -> None:
+    """1.1: so much does the labelled loss change if log q(y|...) of all samples changes by one."""
+    weights = torch.zeros(8, 1, dtype=torch.float64, requires_grad=True)
+    bound, mean_log = importance_weighted(weights, torch.zeros_like(weights))
+    (bound + (1 + GeneralizedM2().alpha) * mean_log).sum().backward()
+    assert weights.grad is not None
+    assert weights.grad.sum().item() == pytest.approx(1.1)
 
 
 def test_with_labels_first_the_labelled_loss_is_that_of_m2() -> None:
     """q(y|x) q(z|x,y): log p(x,y,z) - log q(z|x,y) + alpha log q(y|x), a plain mean over samples."""
-    method = GeneralizedM2("q(y|x) q(z|x,y)", samples=2, alpha=2.0, labels=60)
+    method = GeneralizedM2("q(y|x) q(z|x,y)", samples=2, alpha=2.0, labels=30)
     runs = Runs(method)
     images, labels = runs.labelled()
     features, (y_node, z_node) = runs.model.image_features(images), runs.model.graph.inference
@@ -204,7 +223,43 @@ def test_any_factorisation_is_declared_in_two_lines() -> None:
     assert method.encode(runs.networks, runs.batch.images).mean.shape == (2, 3, 6)
 
 
+def test_continuous_labels_are_gaussian_numbers() -> None:
+    """x has 4 values, cells of width 1 from -0.5 to 3.5: mean 1.5 and variance 4^2 / 12."""
+    method = GeneralizedM2(factors="size,x", continuous="x", samples=2, alpha=2.0, labels=30)
+    runs = Runs(method, latents=5)
+    images, labels = runs.labelled()
+    features, (z_node, size_node, x_node) = runs.model.image_features(images), runs.model.graph.inference
+    q_z = runs.model.infer(z_node, features, {})
+    assert isinstance(q_z, Gaussian)
+    noise, cell = runs.draws.normal("labelled z", 6, 3), runs.draws.uniform("labelled y2", 3, 1)
+    size = one_hot(labels[..., 0], 3).float()
+    x = (labels[..., 1:].float() + cell - 0.5 - 1.5) / (4 / math.sqrt(12))
+    log_weights, log_like, kl = [], [], []
+    for s in range(2):
+        z = normal(q_z).loc + normal(q_z).scale * noise[:, 3 * s : 3 * s + 3]
+        q_size, q_x = (runs.model.infer(node, features, {"z": z}) for node in (size_node, x_node))
+        assert isinstance(q_size, Categorical)
+        assert isinstance(q_x, Gaussian)
+        log_w = (q_size.log_probabilities * size).sum(-1) + normal(q_x).log_prob(x).sum(-1)
+        log_weights.append(log_w)
+        log_like.append(runs.log_likelihood(images, [size, x, z]))
+        kl.append(log_w + normal(q_z).log_prob(z).sum(-1) - prior(z) + math.log(3) - prior(x))
+    elbo = authors_elbo(torch.stack(log_weights), torch.stack(log_like), torch.stack(kl), 2.0)
+    objective = -runs.losses.terms["elbo"] - elbo
+    torch.testing.assert_close(runs.losses.players[MODEL], objective, rtol=1e-4, atol=1e-3)
+
+    code = method.encode(runs.networks, images).mean
+    assert code.shape == (2, 3, 5)
+    predicted = method.predict(runs.networks, images)[..., 1]
+    expected = (code[..., 1] * 4 / math.sqrt(12) + 1.5).clamp(0, 3)
+    assert ((predicted - expected).abs() <= 0.5).all()
+    moved = code + torch.tensor([0.0, 0.3, 0.0, 0.0, 0.0])
+    assert (method.decode(runs.networks, moved) - method.decode(runs.networks, code)).abs().max() > 1e-4
+
+
 def test_mistakes_raise_clear_errors() -> None:
+    with pytest.raises(UnweaveError, match=r'must be names of its factors, "size", or "all" .* got "x"'):
+        GeneralizedM2(factors="size", continuous="x")
     with pytest.raises(UnweaveError, match="y must come before z, which depends on it"):
         GeneralizedM2(inference="q(z|x,y) q(y|x)")
     with pytest.raises(UnweaveError, match="samples of generalized_m2 must be at least 1; got 0"):

@@ -10,6 +10,7 @@ import torch
 from torch.distributions import Normal, kl_divergence
 
 import unweave
+from methods.marks import parts, small_networks, trained
 from methods.played import autoencoder_step
 from training.tiny import TINY
 from unweave.errors import UnweaveError
@@ -19,6 +20,8 @@ from unweave.methods.sampling import Groups
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.runs.spec import RunSpec
 from unweave.streams import Stream
+
+__all__ = ["small_networks"]
 
 BOTH = pytest.mark.parametrize("kind", [MLVAE, GVAE])
 
@@ -85,7 +88,7 @@ def test_every_image_of_a_group_learns_through_the_content(kind: type[MLVAE | GV
 
 @BOTH
 def test_what_it_learns_from(kind: type[MLVAE | GVAE]) -> None:
-    assert kind().sampling == Groups(2, 1, chosen="first")
+    assert kind().sampling == Groups(2, ("class",), chosen="first")
     assert kind(group_size=5, shared="shape, scale").sampling.shared == ("shape", "scale")
     assert kind(shared=2).sampling.shared == 2
 
@@ -129,3 +132,14 @@ def test_more_content_than_code_is_refused(tmp_path: Path) -> None:
 def test_factors_that_are_not_there_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnweaveError, match='tiny has no factor "shape"'):
         unweave.train(GVAE(shared="shape"), TINY, out=tmp_path, device="cpu", steps=1, batch=2, latents=4)
+
+
+@BOTH
+@pytest.mark.usefixtures("small_networks")
+def test_the_content_knows_the_class_and_the_style_the_rest(kind: type[MLVAE | GVAE], tmp_path: Path) -> None:
+    run = trained(kind(), tmp_path, steps=600)
+    content, style = parts(run)
+    assert content["shape"] > 0.9
+    assert max(content["x"], content["y"]) < 0.4
+    assert style["shape"] < 0.6
+    assert style["x"] + style["y"] > 0.9

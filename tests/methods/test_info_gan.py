@@ -29,7 +29,7 @@ from unweave.methods.info_gan import (
 from unweave.methods.method import Adam, Batch, Blueprint, Method
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.draws import PopulationDraws
-from unweave.nn.networks.gan import PairJudge, ReadingDiscriminator
+from unweave.nn.networks.gan import Guess, PairJudge, ReadingDiscriminator
 from unweave.streams import Stream
 
 
@@ -54,15 +54,15 @@ class KnownVerdict(ReadingDiscriminator):
 
     def __init__(self, real: list[float], fake: list[float], latents: int, error: float) -> None:
         nn.Module.__init__(self)
-        self.latents, self.error = latents, error
+        self.numbers, self.categories, self.error = latents, 0, error
         self.logits = torch.tensor([real + fake, real + fake])
         self.inputs: list[Tensor] = []
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Gaussian]:
+    def forward(self, x: Tensor) -> tuple[Tensor, Guess]:
         self.inputs.append(x)
         codes = x[:, :, 0, 0, ::8].logit() / 2  # undoes the plain generator
         guess = codes + self.error
-        return self.logits, Gaussian(guess, torch.zeros_like(guess))
+        return self.logits, Guess(Gaussian(guess, torch.zeros_like(guess)), guess[..., :0])
 
 
 class Nearest(nn.Module):
@@ -318,7 +318,7 @@ def test_the_encoder_is_q_in_units_of_the_codes_deviation() -> None:
     for method, log_var in ((InfoGAN(), 0.0), (InfoGANCR(variance="learned"), None)):
         case = Played.of(method)
         discriminator: Any = case.networks[DISCRIMINATOR]
-        guess = discriminator(case.batch.images)[1]
+        guess = discriminator(case.batch.images)[1].numbers
         posterior = case.method.encode(case.networks, case.batch.images)
         torch.testing.assert_close(posterior.mean, math.sqrt(3) * guess.mean)
         torch.testing.assert_close(posterior.log_var, guess.log_var + math.log(3))

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from methods.no_draws import NoDraws
 from methods.played import autoencoder_step, with_pass
+from unweave.errors import UnweaveError
 from unweave.methods import VAE, InfoVAE
 from unweave.methods.info_vae import DISCRIMINATOR, Divergence
 from unweave.methods.method import AUTOENCODER, Blueprint, Losses, StepContext
@@ -21,6 +22,7 @@ from unweave.nn.distributions.divergences import (
     stein_discrepancy,
 )
 from unweave.nn.distributions.gaussian import Gaussian
+from unweave.runs.spec import RunSpec, method_with
 from unweave.streams import Stream
 
 DIVERGENCES: tuple[Divergence, ...] = get_args(Divergence)
@@ -211,3 +213,26 @@ def test_the_discriminator_is_built_for_a_population() -> None:
     assert network(torch.zeros(2, 5, 3)).shape == (2, 5, 2)
     size = 3 * 1000 + 1000 + 1000 * 1000 + 1000 + 1000 * 2 + 2  # two hidden layers, two logits
     assert sum(weights.numel() for weights in network.parameters()) == 2 * size
+
+
+def test_lambda_is_that_of_the_divergence_unless_it_is_chosen() -> None:
+    """1000 is the paper's value for MMD; the others are in nats, where 1000 leaves nothing of the codes."""
+    defaults = {divergence: InfoVAE(divergence=divergence).lambda_ for divergence in DIVERGENCES}
+    assert defaults == {"mmd": 1000.0, "stein": 20.0, "adversarial": 10.0}
+    assert InfoVAE(divergence="stein", lambda_=3).lambda_ == 3
+    assert RunSpec(InfoVAE(divergence="stein")).to_dict()["method"]["lambda_"] == 20.0
+    assert method_with("info_vae", {"lambda_": "auto", "divergence": "stein"}) == InfoVAE(divergence="stein")
+
+
+def test_alpha_above_1_rewards_the_kl_of_each_image() -> None:
+    context = forward()
+    losses = InfoVAE(alpha=3.0, lambda_=50.0).losses(context)
+    divergence = mmd(context.forward.sample, numbers("prior"), torch.tensor(9.0)).item()
+    expected = context.forward.reconstruction.item() - 2 * context.forward.kl.item() + 52 * divergence
+    assert losses.players[AUTOENCODER].item() == pytest.approx(expected)
+
+
+def test_a_reward_for_leaving_the_prior_is_refused() -> None:
+    with pytest.raises(UnweaveError, match=r"at least 1; got alpha 0.25 and lambda 0.5, .* Increase lambda"):
+        InfoVAE(alpha=0.25, lambda_=0.5)
+    assert InfoVAE(alpha=1.0, lambda_=0.0).prior_weight == 0

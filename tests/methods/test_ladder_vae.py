@@ -20,7 +20,8 @@ IMAGES, LATENTS = 6, 5
 class Case:
     """Some runs with a batch of bytes for each."""
 
-    def __init__(self, *methods: Method, device: str = "cpu") -> None:
+    def __init__(self, *methods: Method, device: str = "cpu", steps: int = 300_000) -> None:
+        self.steps = steps
         specs = [RunSpec(m, data="tiny", seed=seed, latents=LATENTS) for seed, m in enumerate(methods)]
         population = Population(specs, TINY.shape, torch.device(device))
         group = population.groups[0]
@@ -37,13 +38,13 @@ class Case:
 
     @torch.no_grad()
     def losses(self, step: int | Tensor = 0) -> Losses:
-        at_step = own_step(step, len(TINY), self.draws, "bernoulli")
+        at_step = own_step(step, len(TINY), self.draws, "bernoulli", self.steps)
         return self.method.losses(at_step(self.batch, self.networks))
 
 
 @torch.no_grad()
 def test_the_objective_is_the_negative_elbo_with_a_divergence_for_each_layer() -> None:
-    case = Case(LadderVAE(beta=3.0, warm_up=0.0), LadderVAE(beta=0.5, warm_up=0.0))
+    case = Case(LadderVAE(beta=3.0, kl_warmup=0.0), LadderVAE(beta=0.5, kl_warmup=0.0))
     losses = case.losses()
     z, noise = torch.zeros(2, IMAGES, 0), case.draws.normal("noise", IMAGES, LATENTS)
     priors = [None, *case.ladder.priors]
@@ -77,12 +78,26 @@ def test_the_objective_is_the_negative_elbo_with_a_divergence_for_each_layer() -
     ("step", "weights"), [(0, [0.4, 4.0, 4.0]), (4, [2.0, 4.0, 4.0]), (9, [4.0] * 3), (500, [4.0] * 3)]
 )
 def test_the_weight_of_the_divergences_grows(step: int, weights: list[float]) -> None:
-    case = Case(*(LadderVAE(beta=4.0, warm_up=warm_up) for warm_up in (10.0, 1.0, 0.0)))
+    case = Case(*(LadderVAE(beta=4.0, kl_warmup=kl_warmup) for kl_warmup in (10.0, 1.0, 0.0)))
     for at in (step, torch.tensor(step)):
         losses = case.losses(at)
         torch.testing.assert_close(losses.terms["weight"], torch.tensor(weights))
         expected = losses.terms["reconstruction"] + torch.tensor(weights) * losses.terms["kl"]
         torch.testing.assert_close(losses.players[AUTOENCODER], expected)
+
+
+def test_a_run_that_is_shorter_than_the_warm_up_takes_a_tenth_of_its_steps() -> None:
+    case = Case(LadderVAE(beta=4.0), LadderVAE(beta=4.0, kl_warmup=500), steps=1000)
+    assert case.losses(49).terms["weight"].tolist() == pytest.approx([2.0, 0.4])
+    assert case.losses(99).terms["weight"].tolist() == pytest.approx([4.0, 0.8])
+
+
+def test_specs_with_the_earlier_name_of_the_warm_up_load_and_keep_their_id() -> None:
+    plain = RunSpec(LadderVAE(kl_warmup=7.0)).to_dict()
+    assert plain["method"] == {"name": "ladder_vae", "beta": 1.0, "warm_up": 7.0, "layers": 3}
+    assert RunSpec.from_dict(plain).method == LadderVAE(kl_warmup=7.0)
+    current = plain | {"method": {"name": "ladder_vae", "kl_warmup": 7.0}}
+    assert RunSpec.from_dict(current).id == RunSpec.from_dict(plain).id
 
 
 @torch.no_grad()

@@ -1,6 +1,7 @@
-"""LORD: losses of both stages, when each is active, and which networks it trains."""
+"""LORD: losses and learning rates of both stages, which networks they train, and what each code knows."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from methods.marks import parts, small_networks, swaps, trained
 from methods.played import own_step
 from training.tiny import TINY
 from unweave.data.supervision import Chosen
@@ -21,7 +23,13 @@ from unweave.nn.distributions.gaussian import CERTAIN_LOG_VAR, Gaussian
 from unweave.nn.draws import PopulationDraws
 from unweave.nn.networks.tables import CodeTables
 from unweave.nn.networks.two_parts import TwoPartAutoencoder
+from unweave.nn.optimiser import Adam
+from unweave.nn.schedule import rate_share
+from unweave.runs.spec import RunSpec
 from unweave.streams import Stream
+from unweave.training.population import Population
+
+__all__ = ["small_networks"]
 
 SHAPE = (1, 4, 4)
 LABELS, INDEX = torch.tensor([[[1], [0], [1]]]), torch.tensor([[2, 0, 2]])
@@ -60,8 +68,9 @@ class Model(TwoPartAutoencoder):
 def tables() -> CodeTables:
     tables_of_codes = CodeTables([Stream.of(0)], (2,), 3, 1, 2)
     with torch.no_grad():
-        tables_of_codes.classes.rows.copy_(torch.tensor([CLASSES]))
-        tables_of_codes.images.rows.copy_(torch.tensor([CONTENTS]))
+        # A row times sqrt(256 / 1) or sqrt(128 / 2), the ratio of the authors' dimensions, is a code.
+        tables_of_codes.classes.rows.copy_(torch.tensor([CLASSES]) / 16)
+        tables_of_codes.images.rows.copy_(torch.tensor([CONTENTS]) / 8)
     return tables_of_codes
 
 
@@ -189,6 +198,56 @@ def test_codes_are_what_the_encoders_find() -> None:
 
 def test_what_it_learns_from() -> None:
     assert LORD(points=7, class_factors="x").sampling == Labels(7, Chosen("x"))
+    assert LORD().sampling == Labels(10_000, Chosen("class"))
+
+
+def test_learning_rates_are_those_of_the_authors_code() -> None:
+    """The authors' code has torch's CosineAnnealingLR to 1e-5, from 3e-4 and 3e-3, and then from 1e-4."""
+    stages = (60, 40)
+
+    def annealed(highest: float, steps: int) -> list[float]:
+        optimiser = torch.optim.Adam([torch.zeros(1, requires_grad=True)], highest)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps, eta_min=1e-5)
+        rates = []
+        for _ in range(steps):
+            rates.append(float(schedule.get_last_lr()[0]))
+            optimiser.step()
+            schedule.step()
+        return rates
+
+    expected = {
+        AUTOENCODER: annealed(3e-4, stages[0]) + annealed(1e-4, stages[1]),
+        CODES: annealed(3e-3, stages[0]) + [0.0] * stages[1],
+    }
+    specs = [RunSpec(LORD(second_stage=share), "tiny", steps=100, seed=1) for share in (0.6, 0.2)]
+    population = Population(specs, TINY.shape, torch.device("cpu"), (3,))
+    run = [spec.method for spec in population.specs].index(specs[0].method)
+    for player in population.players:
+        assert isinstance(player.optimiser.settings, Adam)
+        assert (player.optimiser.settings.beta1, player.optimiser.settings.beta2) == (0.5, 0.999)
+        assert player.own_rate is not None
+        shares = [
+            rate_share(player.schedule, torch.tensor(step), population.steps)[run].item()
+            for step in range(100)
+        ]
+        rates = [player.own_rate * share for share in shares]
+        assert rates == pytest.approx(expected[player.name], rel=1e-4, abs=1e-12), player.name
+        warm = rate_share(player.schedule, torch.tensor(70), population.steps, warmup=0.8)[run].item()
+        assert warm == pytest.approx(0.875 * shares[70]), "a warm-up does not move the stages"
+
+
+@pytest.mark.usefixtures("small_networks")
+def test_the_class_code_knows_the_class_and_the_content_code_the_rest(tmp_path: Path) -> None:
+    """The rates are ten times those of the method, because a test has few steps."""
+    run = trained(LORD(points=100), tmp_path, steps=600, player_rate=10.0)
+    class_code, content = parts(run)
+    assert class_code["shape"] > 0.9
+    assert max(class_code["x"], class_code["y"]) < 0.4
+    assert content["shape"] < 0.45
+    assert content["x"] + content["y"] > 0.9
+    shape, place = swaps(run)
+    assert shape > 0.7
+    assert place > 0.3, "by chance 1/16"
 
 
 @pytest.mark.parametrize(
@@ -198,6 +257,7 @@ def test_what_it_learns_from() -> None:
         ({"second_stage": 1.0}, "second_stage of lord.*must be more than 0 and less than 1; got 1"),
         ({"points": 0}, "points of lord must be at least 1; got 0"),
         ({"perceptual": "lpips"}, "perceptual of lord must be 'laplacian' or 'vgg'; got 'lpips'"),
+        ({"decoder": "film"}, "decoder of lord must be 'concatenated' or 'adain'; got 'film'"),
     ],
 )
 def test_bad_settings_are_refused(setting: dict[str, Any], text: str) -> None:

@@ -12,11 +12,13 @@ from methods.played import autoencoder_step
 from training.test_trainer import spec, train
 from training.tiny import TINY
 from unweave.errors import UnweaveError
+from unweave.evaluation.label_accuracy import label_accuracy
 from unweave.methods import M1, VAE
 from unweave.methods.m1 import CLASSIFIER, Classifier
 from unweave.methods.method import AUTOENCODER, Blueprint, LabelledCodes, StepContext
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.draws import PopulationDraws
+from unweave.runs.run import Run
 from unweave.streams import Stream
 
 SIZES = (3, 4)
@@ -78,6 +80,13 @@ def test_its_codes_are_those_of_the_vae(tmp_path: Path) -> None:
     for name, tensor in plain.weights().items():
         torch.testing.assert_close(shared.pop(name), tensor, rtol=0, atol=1e-6)
     assert not shared
+    # A trained run predicts with the classifier that it was trained with.
+    run = Run(own, data=TINY)
+    classifier = run.networks[CLASSIFIER]
+    torch.testing.assert_close(
+        classifier.state_dict()["logits.weight"][0], weights["classifier.logits.weight"]
+    )
+    assert list(label_accuracy(run, 200)) == ["size", "x", "y"]
 
 
 def test_mistakes_raise_clear_errors() -> None:

@@ -75,7 +75,7 @@ def test_a_bad_number_is_refused(value: Any) -> None:
     settings = [(kind, name) for kind in METHODS for name in numeric_settings(kind)]
     for method, name in settings:
         with pytest.raises(
-            UnweaveError, match=rf"{name} of {method.name} must be a number >= 0; got .*default"
+            UnweaveError, match=rf"{name} of {method.name} must be a number >= 0( or 'auto')?; got .*default"
         ):
             method(**{name: value})
 

@@ -23,7 +23,8 @@ def vgg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @every_variant(OWN)
 def test_there_is_one_loss_and_term_a_run_and_a_loss_for_each_player(method: Method) -> None:
     losses = Played.of(method, seeds=(0, 1, 2)).losses()
-    assert set(losses.players) == {player.name for player in method.players}
+    names = {player.name for player in method.players} | {phase.name for phase in method.phases}
+    assert set(losses.players) == names
     for value in [*losses.players.values(), *losses.terms.values()]:
         assert value.shape == (3,)
         assert value.dtype == torch.float32

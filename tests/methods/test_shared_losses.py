@@ -13,7 +13,6 @@ from torch.distributions import Normal, kl_divergence
 from methods.played import autoencoder_step
 from methods.variants import SHARED, every_variant, variants
 from unweave.methods import (
-    AAE,
     AE,
     DIPVAE1,
     DIPVAE2,
@@ -174,7 +173,6 @@ NEUTRAL: dict[str, list[Method]] = {
         InfoVAE(alpha=0, lambda_=1, divergence="stein"),
         InfoVAE(alpha=0, lambda_=1, divergence="adversarial"),
     ],
-    "aae": [AAE(adversarial_weight=0)],
     "ml_vae": [MLVAE(content=0), MLVAE(content=0, group_size=3)],
     "gvae": [GVAE(content=0)],
     "ada_gvae": [AdaGVAE(beta=1), AdaGVAE(beta=1, k_known=True)],

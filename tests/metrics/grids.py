@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unweave.metrics.examples import LinearJudge
 from unweave.streams import Stream
 
 
@@ -49,4 +50,14 @@ def awkward_codes() -> dict[str, NDArray[Any]]:
         "one code": plain[:, :1],
         "two neighbouring numbers": np.where(plain > 1, 1.0, np.nextafter(1.0, 2)),
         "more codes than points": noise(len(plain), 150),
+    }
+
+
+def in_blocks(codes: NDArray[Any], factors: NDArray[np.int64]) -> dict[str, Any]:
+    """The first code and the others, if there are others; the first factor belongs to the first code."""
+    blocks = {"content": [0], "style": list(range(1, codes.shape[1]))}
+    return {
+        "blocks": {name: block for name, block in blocks.items() if block},
+        "block_factors": {"content": [0]},
+        "judge": LinearJudge(codes, factors),
     }

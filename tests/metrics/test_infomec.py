@@ -78,6 +78,27 @@ def test_counted_information_of_discrete_codes() -> None:
     assert score.explicitness == pytest.approx(1, abs=1e-3)
 
 
+def test_discrete_codes_score_as_in_the_authors_program() -> None:
+    """Numbers are those of compute_infomec(factors, codes, True) of github.com/kylehkhsu/latent_quantization.
+
+    Codes are quantised to 10 values, as those of QLAE; the last one is always the same.
+    """
+    factors = drawn([3, 5, 4], 600)
+    mixing = np.array([[1.0, 0.0, 0.4, 0.0], [0.0, 1.0, 0.3, 0.0], [0.0, 0.5, 0.0, 0.0]])
+    mixed = factors @ mixing + 0.4 * noise(600, 4)
+    values = np.linspace(-0.5, 0.5, 10)
+    centred = 0.15 * (mixed - mixed.mean(axis=0))
+    codes = values[np.abs(centred[..., None] - values).argmin(axis=-1)]
+    score = infomec(np.hstack([codes, np.full((600, 1), values[3])]), factors, discrete=True)
+    assert score.modularity == pytest.approx(0.5460746738, abs=1e-9)
+    assert score.compactness == pytest.approx(0.7049116707, abs=1e-9)
+    assert score.explicitness == pytest.approx(0.4527349604, abs=1e-5)
+    assert score.active.tolist() == [True] * 4 + [False]
+    assert score.information[:2] == pytest.approx(
+        np.array([[0.60660, 0.01141, 0.00992], [0.00839, 0.44830, 0.10270]]), abs=1e-5
+    )
+
+
 def test_a_perfect_code_and_noise() -> None:
     factors = drawn([4, 6, 10], 3000)
     perfect = infomec(factors.astype(float), factors)

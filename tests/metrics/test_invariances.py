@@ -8,13 +8,23 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from metrics.grids import grid, noise
+from metrics.grids import grid, in_blocks, noise
 from unweave.metrics import METRICS, Metric, Representation, compute
 from unweave.metrics.metric import COUNTS, Change
 from unweave.streams import Stream
 
 # Scores by models that take long to fit: they see two kinds of codes.
-SLOW = {"downstream_logistic", "dci_forest", "block_r2", "r2_mlp", "dci_es", "dci_es_forest", "dci_es_mlp"}
+SLOW = {
+    "downstream_logistic",
+    "dci_forest",
+    "block_r2",
+    "block_separation",
+    "block_mig",
+    "r2_mlp",
+    "dci_es",
+    "dci_es_forest",
+    "dci_es_mlp",
+}
 SIZES = (3, 4)
 SCALES = np.array([40.0, 0.3, 1.7])
 FEW_DRAWS: dict[str, dict[str, Any]] = {
@@ -26,6 +36,8 @@ FEW_DRAWS: dict[str, dict[str, Any]] = {
     "factored_components": {"repeats": 32, "triplets": 8},
     "sepin": {"samples": 100},
     "dci_es_mlp": {"updates": 50},
+    "block_separation": {"updates": 50},
+    "block_mig": {"updates": 50},
 }
 # Of 20 bins, some have a value on the lower edge and one that is a little below the upper edge.
 ON_EDGES = np.array([0.0, 1.0, 0.97, 20.0, 2.0, 1.97, 3.0, 2.97, 5.0, 4.97, 10.0, 9.97])
@@ -84,6 +96,7 @@ def scores(metric: Metric, table: NDArray[np.float64], change: Change | None) ->
         log_var=np.tile(_log_var(table, change), (len(rows), 1)),
         losses=np.ones(len(rows)),
         representation=Representation.from_table(table, SIZES),
+        **in_blocks(table[rows], factors[rows]),
     )
 
 

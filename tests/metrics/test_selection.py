@@ -1,5 +1,7 @@
 """UDR and ModelCentrality: copies agree, the odd one out comes last, and the formulas by hand."""
 
+import itertools
+import math
 from collections.abc import Callable
 from functools import partial
 
@@ -8,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from unweave.errors import UnweaveError
-from unweave.metrics.selection import _relative_strength, model_centrality, udr
+from unweave.metrics.selection import _relative_strength, _right_by_chance, model_centrality, udr
 from unweave.streams import Stream
 
 Runs = list[NDArray[np.float64]]
@@ -137,9 +139,32 @@ def test_only_the_information_gap_sees_an_uneven_rotation() -> None:
 
 
 def test_centrality_by_hand() -> None:
-    # One run has two codes, the other only the first: the second gets no code of its own, half the votes
-    # go wrong one way; the other way the one factor is always named.
-    assert model_centrality([GRID[:, :2], GRID[:, :1]], bins=6).tolist() == [0.75, 0.75]
+    assert model_centrality([GRID, GRID[:, [2, 1, 0]]], bins=6).tolist() == [1.0, 1.0]
+    # With a single factor, or a single code, no more votes are right than by chance.
+    assert model_centrality([GRID[:, :2], GRID[:, :1]], bins=6).tolist() == [0.0, 0.0]
+
+
+def test_right_votes_by_chance_are_those_of_independent_votes() -> None:
+    """Three factors of 4, 4 and 5 votes, each for one of two codes, against all cases counted."""
+    expected = 0.0
+    for votes in itertools.product(*(range(n + 1) for n in (4, 4, 5))):
+        probability = math.prod(
+            math.comb(n, x) * 0.3**x * 0.7 ** (n - x) for n, x in zip((4, 4, 5), votes, strict=True)
+        )
+        shares = [x / n for x, n in zip(votes, (4, 4, 5), strict=True)]
+        expected += probability * (max(shares) + max(1 - share for share in shares)) / 3
+    assert _right_by_chance(np.array([0.3, 0.7]), np.array([4, 4, 5])) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("codes", [1, 2, 3, 10])
+def test_a_run_of_noise_comes_last_however_many_codes_it_has(codes: int) -> None:
+    """S alone ranks a run of one code above others: all of its votes are right."""
+    runs = [
+        GRID @ rotation(seed) + 2 * Stream.of(seed).child("own").normal(len(GRID), 3) for seed in range(5)
+    ]
+    scores = model_centrality([*runs, Stream.of(9).normal(len(GRID), codes)])
+    assert scores.argmin() == 5
+    assert scores[5] < 0.05
 
 
 def test_bad_input_is_refused() -> None:

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import unweave.metrics
-from metrics.grids import awkward_codes, drawn, grid, noise
+from metrics.grids import awkward_codes, drawn, grid, in_blocks, noise
 from unweave.commands.metrics import metrics_app, page
 from unweave.errors import UnweaveError
 from unweave.metrics import METRICS, Metric, Representation, compute, metric_named
@@ -34,6 +34,8 @@ QUICK: dict[str, dict[str, Any]] = {
     "dci_es_mlp": {"updates": 30},
     "factored_components": {"repeats": 64, "triplets": 16},
     "sepin": {"samples": 300},
+    "block_separation": {"updates": 30},
+    "block_mig": {"updates": 30},
 }
 # Where a change moves random draws, ties between equally good codes, or where a solver stops, scores move a
 # little with them.
@@ -66,7 +68,11 @@ BLIND_TO_ROTATION = {
     "r2_mlp",
     "z_max_var",
 }
-BLIND_NUMBERS = ("linear_ratio", "rank_correlation")  # parts of a score that a rotation leaves as they are
+BLIND_NUMBERS = (
+    "linear_ratio",
+    "rank_correlation",
+    "reconstructed",
+)  # parts of a score that a rotation leaves as they are
 # Changes that move a score only for some codes: a copy helps where one code is the best for two factors.
 OFTEN_UNCHANGED: set[tuple[str, Change]] = {
     ("mcc", "copies"),
@@ -76,7 +82,18 @@ OFTEN_UNCHANGED: set[tuple[str, Change]] = {
     *((metric.name, "scale") for metric in METRICS if "[bins20" in metric.estimator),  # values on edges move
 }
 # Scores whose models depend on the order of the points.
-ORDERED = {"dci_forest", "dci_es_forest", "dci_es_mlp", "r2_kernel", "r2_mlp", "block_r2", "sepin"}
+ORDERED = {
+    "dci_forest",
+    "dci_es_forest",
+    "dci_es_mlp",
+    "r2_kernel",
+    "r2_mlp",
+    "block_r2",
+    "sepin",
+    "block_separation",
+    "block_mig",
+    "swap_consistency",
+}
 
 with_each_metric = pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 
@@ -110,6 +127,7 @@ def measure(
         log_var=log_var[rows],
         losses=np.ones(len(codes))[rows],
         representation=representation,
+        **in_blocks(codes, factors),
         seed=seed,
     )
 
@@ -126,6 +144,7 @@ def from_arrays(metric: Metric, codes: NDArray[Any], factors: NDArray[np.int64])
         test=(codes, factors),
         log_var=np.full(codes.shape, -3.0),
         losses=np.ones(len(codes)),
+        **in_blocks(codes, factors),
         representation=Representation.from_table(one_a_point, sizes),
     )
 

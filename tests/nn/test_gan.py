@@ -131,7 +131,7 @@ def test_the_scale_of_normalised_weights_does_not_matter() -> None:
         weight.mul_(7.0)
     new_verdict, new_guess = discriminator(x)
     torch.testing.assert_close(new_verdict, verdict, rtol=1e-3, atol=1e-4)
-    torch.testing.assert_close(new_guess.mean, guess.mean, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(new_guess.numbers.mean, guess.numbers.mean, rtol=1e-3, atol=1e-4)
     torch.testing.assert_close(judge(x, other), logits, rtol=1e-3, atol=1e-4)
     judge.logits.weight.mul_(7.0)
     torch.testing.assert_close(judge(x, other), 7 * logits, rtol=1e-3, atol=1e-3)
@@ -141,7 +141,8 @@ def test_the_scale_of_normalised_weights_does_not_matter() -> None:
 def test_q_is_read_from_the_same_features_with_or_without_d() -> None:
     for variance in (False, True):
         discriminator = ReadingDiscriminator(RUNS, SHAPE, 3, variance)
-        verdict, guess = discriminator(images("x", 4))
+        verdict, read_codes = discriminator(images("x", 4))
+        guess = read_codes.numbers
         read = discriminator.encode(images("x", 4))
         assert verdict.shape == (2, 4)
         assert guess.mean.shape == guess.log_var.shape == (2, 4, 3)

@@ -22,6 +22,7 @@ from unweave.nn.distributions.sharing import (
     group_kl,
     in_groups,
     product,
+    published_product,
     share,
     share_content,
     shared_dimensions,
@@ -30,7 +31,9 @@ from unweave.nn.distributions.sharing import (
 )
 from unweave.streams import Stream
 
-RULES = pytest.mark.parametrize("rule", [product, average], ids=["product", "average"])
+RULES = pytest.mark.parametrize(
+    "rule", [product, published_product, average], ids=["product", "published product", "average"]
+)
 
 
 def some(*shape: int, seed: int = 0) -> Gaussian:
@@ -68,6 +71,8 @@ def test_rules_by_hand() -> None:
     pair = column([0.0, 2.0], [1.0, 3.0])
     together = product(pair)  # precision 1 + 1/3, mean (0 + 2/3) / (4/3)
     assert (together.mean.item(), together.log_var.exp().item()) == pytest.approx((0.5, 0.75))
+    together = published_product(pair)  # 2 * 1 * 3 / (1 + 3)
+    assert (together.mean.item(), together.log_var.exp().item()) == pytest.approx((0.5, 1.5))
     together = average(pair)
     assert (together.mean.item(), together.log_var.exp().item()) == pytest.approx((1.0, 2.0))
 

@@ -68,7 +68,7 @@ def test_the_discriminator_sees_images_and_every_label() -> None:
 
 
 def test_rows_are_looked_up_run_by_run() -> None:
-    table = Table(streams(0, 1), "test", 4, 3)
+    table = Table(streams(0, 1), "test", 4, 3, like=3)
     index = torch.tensor([[0, 3, 3], [2, 1, 0]])
     actual = table(index)
     assert actual.shape == (2, 3, 3)
@@ -81,10 +81,10 @@ def test_rows_are_looked_up_run_by_run() -> None:
 
 
 def test_rows_start_small_and_are_the_runs_own() -> None:
-    rows = Table(streams(0, 1), "test", 1000, 3).rows.detach()
+    rows = Table(streams(0, 1), "test", 1000, 3, like=3).rows.detach()
     assert rows.abs().max() < BOUND
     assert rows.std().item() == pytest.approx(BOUND / math.sqrt(3), rel=0.05)
-    torch.testing.assert_close(Table(streams(1), "test", 1000, 3).rows[0], rows[1], rtol=0, atol=0)
+    torch.testing.assert_close(Table(streams(1), "test", 1000, 3, like=3).rows[0], rows[1], rtol=0, atol=0)
     assert not torch.allclose(rows[0], rows[1])
 
 
@@ -93,5 +93,20 @@ def test_a_class_is_a_combination_of_labels() -> None:
     tables = CodeTables(streams(0), (3, 4), 5, 2, 3)
     assert tables.classes.rows.shape == (1, 12, 2)
     of_class, of_image = tables(torch.tensor([[[2, 1], [0, 3]]]), torch.tensor([[4, 0]]))
-    assert torch.equal(of_class[0], tables.classes.rows[0, [9, 3]])
-    assert torch.equal(of_image[0], tables.images.rows[0, [4, 0]])
+    assert torch.equal(of_class[0], tables.classes.scale * tables.classes.rows[0, [9, 3]])
+    assert torch.equal(of_image[0], tables.images.scale * tables.images.rows[0, [4, 0]])
+
+
+def test_a_short_code_grows_as_fast_as_the_authors_long_one() -> None:
+    """One step of Adam, of whatever gradient, moves codes of 5 and 128 dimensions by the same distance."""
+    moved = []
+    for columns in (5, 128, 200):
+        table = Table(streams(0), "test", 2, columns, like=128)
+        adam = torch.optim.Adam(table.parameters(), 3e-3)
+        before = table(torch.tensor([[1]])).detach()
+        table(torch.tensor([[1]])).square().sum().backward()
+        adam.step()
+        moved.append((table(torch.tensor([[1]])) - before).norm().item())
+    assert moved[0] == pytest.approx(moved[1], rel=1e-3)
+    assert moved[1] == pytest.approx(3e-3 * math.sqrt(128), rel=1e-3)
+    assert moved[2] == pytest.approx(3e-3 * math.sqrt(200), rel=1e-3), "longer codes are not slowed down"

@@ -52,8 +52,7 @@ def test_noise_does_not_agree(tmp_path: Path) -> None:
     tables = agreements(runs(noise(0), noise(1)), [[0, 1]], ALL, tmp_path / "a.parquet")
     assert tables["udr.lasso"][0, 1] == 0  # no coefficient is worth its price
     assert tables["udr.spearman"][0, 1] < 0.06
-    # 60 random votes of three factors for three codes: the majority is right in half of them or fewer.
-    assert 1 / 3 <= tables["model_centrality"][0, 1] < 0.55
+    assert tables["model_centrality"][0, 1] < 0.1
 
 
 def test_averages_of_agreements_are_the_scores_of_all(tmp_path: Path) -> None:
@@ -164,6 +163,22 @@ def test_codes_are_known_by_their_content() -> None:
     assert codes.digest("a") == Codes(codes.mean.copy(), LIVE).digest("a")
     others = [noise(1).digest("a"), Codes(codes.mean, 2 * LIVE).digest("a"), codes.digest("b")]
     assert len({codes.digest("a"), *others}) == 4
+
+
+def test_centrality_of_an_earlier_version_is_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Earlier versions did not subtract chance; their UDR is still valid."""
+    path, run_codes = tmp_path / "a.parquet", mixed(2)
+    new = agreements(run_codes, [[0, 1]], ALL, path)
+    columns = {"model_centrality_above_chance": "model_centrality"}
+    pd.read_parquet(path).rename(columns=columns).assign(model_centrality=0.99).to_parquet(path)
+    calls = counted(monkeypatch)
+    again = agreements(run_codes, [[0, 1]], ALL, path)
+    assert "model_centrality" in calls
+    for name in ALL:
+        np.testing.assert_array_equal(again[name], new[name])
+    assert "model_centrality" not in pd.read_parquet(path).columns
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:

@@ -87,12 +87,13 @@ def test_the_judgement_is_right(study: Path, capsys: pytest.CaptureFixture[str])
 def test_scores_of_another_call_stay_in_the_table(study: Path) -> None:
     command(study, "--by", "udr")
     command(study, "--by", "centrality", "--within", "study")
+    command(study, "--by", "few_labels", "--labels", 50)
     table = read_table(study / "selection.parquet").table
     assert table.groupby("score", observed=True).size().to_dict() == dict.fromkeys(KNOWN_TO_THE_REPORT, 6)
     command(study, "--by", "centrality")
     table = read_table(study / "selection.parquet").table
-    assert len(table) == 18
-    assert table["protocol"].str.endswith(",setting]").all()
+    assert len(table) == 30
+    assert table["protocol"].str.endswith((",setting]", ",labels50]")).all()
 
 
 def test_the_table_may_be_csv(study: Path, tmp_path: Path) -> None:
@@ -145,7 +146,7 @@ def test_wrong_metrics_are_told_first() -> None:
     assert metrics_asked("mig, dci.completeness") == ["mig", "dci.completeness"]
     for text, message in (
         ("migg", 'Did you mean "mig"'),
-        ("elbo", "judged by metrics that need them; elbo needs none"),
+        ("elbo", "judged by metrics that need labels; elbo needs none"),
         (",", "--metrics names no metric"),
     ):
         with pytest.raises(UnweaveError, match=message):

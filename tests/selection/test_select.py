@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import replace
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def slow_udr(one: Array, other: Array) -> float:
 
 
 def slow_share(one: Array, other: Array, bins: int = 20) -> float:
-    """The FactorVAE score of a run whose factors are the codes of another."""
+    """The FactorVAE score, above chance, of a run whose factors are the codes of another."""
     votes = np.zeros((one.shape[1], other.shape[1]))
     for a in range(one.shape[1]):
         edges = np.quantile(one[:, a], np.arange(1, bins) / bins)
@@ -82,7 +83,14 @@ def slow_share(one: Array, other: Array, bins: int = 20) -> float:
             rows = [i for i, p in enumerate(parts) if p == part]
             if len(rows) > 1:
                 votes[a, np.argmin([np.var(other[rows, b]) for b in range(other.shape[1])])] += len(rows)
-    return float(votes.max(0).sum() / votes.sum())
+    right, chance = votes.max(0).sum() / votes.sum(), 0.0
+    for share in votes.sum(0) / votes.sum():  # the largest of several binomial numbers, by its distribution
+        at_most = [
+            sum(comb(bins, i) * share**i * (1 - share) ** (bins - i) for i in range(x + 1))
+            for x in range(bins)
+        ]
+        chance += sum(1 - p ** one.shape[1] for p in at_most) / bins / one.shape[1]
+    return max(float((right - chance) / (1 - chance)), 0.0)
 
 
 def test_scores_are_those_of_a_slow_computation(study: StudyFolder) -> None:
@@ -105,7 +113,7 @@ def test_the_table_is_one_of_results(study: StudyFolder) -> None:
     assert set(table["protocol"]) == {
         "udr[lasso0.1,kl0.01,images400,setting]",
         "udr[spearman,kl0.01,images400,setting]",
-        "model_centrality[factor_vae,bins20,kl0.01,images400,setting]",
+        "model_centrality[factor_vae,above_chance,bins20,kl0.01,images400,setting]",
     }
     assert set(table["setting"]) == {"beta=1", "beta=4"}
     assert set(table["strength"]) == {1.0, 4.0}
@@ -155,7 +163,7 @@ def test_all_runs_of_the_study_can_be_compared(study: StudyFolder) -> None:
     within = values(select(study.path, within="setting", **OPTIONS), "model_centrality")
     whole = select(study.path, within="study", by=["centrality"], **OPTIONS)
     assert whole.table["protocol"].unique().tolist() == [
-        "model_centrality[factor_vae,bins20,kl0.01,images400,study]"
+        "model_centrality[factor_vae,above_chance,bins20,kl0.01,images400,study]"
     ]
     assert set(whole.table["score"]) == {"model_centrality"}
     assert values(whole, "model_centrality").keys() == within.keys()

@@ -1,17 +1,14 @@
-"""InfoVAE and AAE in training, where settings decide on the players and on sampling of codes."""
+"""InfoVAE in training, where settings decide on the players."""
 
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from training.stopping import largest_difference
 from training.tiny import TINY
-from unweave.methods import AAE, VAE, InfoVAE
+from unweave.methods import VAE, InfoVAE
 from unweave.methods.method import Method
 from unweave.runs.spec import RunSpec
 from unweave.runs.store import RunFolder
-from unweave.training.population import Population
 from unweave.training.trainer import Plan, train_runs
 
 METHODS: list[Method] = [
@@ -19,8 +16,6 @@ METHODS: list[Method] = [
     InfoVAE(lambda_=500.0, bandwidth="median"),
     InfoVAE(alpha=0.5, lambda_=10.0, divergence="stein"),
     InfoVAE(alpha=0.5, lambda_=5.0, divergence="adversarial"),
-    AAE(),
-    AAE(posterior="gaussian"),
     VAE(),
 ]
 
@@ -46,12 +41,4 @@ def test_a_run_alone_equals_the_run_in_a_mixed_population(tmp_path: Path) -> Non
 def test_a_discriminator_is_trained_and_kept_only_where_it_plays(tmp_path: Path) -> None:
     runs = train(tmp_path, [spec(method) for method in METHODS])
     plays = [any(name.startswith("discriminator.") for name in run.weights()) for run in runs]
-    assert plays == [False, False, False, True, True, True, False]
-
-
-def test_codes_are_drawn_only_from_a_gaussian_posterior() -> None:
-    population = Population([spec(AAE()), spec(AAE(posterior="gaussian"))], TINY.shape, torch.device("cpu"))
-    noise_scale = {
-        run.method: float(drawn) for run, drawn in zip(population.specs, population.noise_scale, strict=True)
-    }
-    assert noise_scale == {AAE(): 0.0, AAE(posterior="gaussian"): 1.0}
+    assert plays == [False, False, False, True, False]

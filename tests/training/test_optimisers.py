@@ -234,6 +234,7 @@ OTHER: dict[str, dict[str, Any]] = {
     "latents": {"latents": 5},
     "architecture": {"architecture": "mlp"},
     "likelihood": {"likelihood": "gaussian"},
+    "player_rate": {"player_rate": 2.0},
     "optimiser": {"optimiser": "adamw", "weight_decay": 0.1},
     "weight_decay": {"optimiser": "adamw", "weight_decay": 0.2},
     "schedule": {"schedule": "linear"},

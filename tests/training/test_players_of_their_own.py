@@ -8,7 +8,7 @@ import pytest
 
 from training.stopping import check_resumed, largest_difference, mean_difference
 from training.tiny import TINY
-from unweave.methods import AAEClusters, AAEHeads, AAELabels, InfoGAN, InfoGANCR
+from unweave.methods import AAE, AAEClusters, AAEHeads, AAELabels, AAESupervised, InfoGAN, InfoGANCR
 from unweave.methods.method import Method
 from unweave.runs.run import Run
 from unweave.runs.spec import RunSpec
@@ -24,8 +24,10 @@ RUNS: dict[str, list[Method]] = {
         InfoGANCR(alpha=3.0, alpha_from=1 / 3, gap_start=1.9, gap_end=0.1, gap_until=2 / 3),
         InfoGANCR(alpha=1.0, alpha_from=0.0),
     ],
-    "aae_labels": [AAELabels(), AAELabels(label_weight=2.0), AAELabels()],
-    "aae_clusters": [AAEClusters(), AAEClusters(adversarial_weight=2.0), AAEClusters()],
+    "aae": [AAE(), AAE(adversarial_rate=2.0), AAE()],
+    "aae_labels": [AAELabels(), AAELabels(label_rate=2.0), AAELabels()],
+    "aae_supervised": [AAESupervised(), AAESupervised(label_rate=2.0), AAESupervised()],
+    "aae_clusters": [AAEClusters(), AAEClusters(adversarial_rate=2.0), AAEClusters()],
     "aae_heads": [AAEHeads(), AAEHeads(eta=2.0), AAEHeads()],
 }
 each_method = pytest.mark.parametrize("name", RUNS)

@@ -32,6 +32,7 @@ SAMPLINGS: dict[str, Sampling] = {
     "alone": Groups(1, ()),
     "sequences": Sequences(5, ("y",)),
     "quick sequences": Sequences(3, 1, step=2),
+    "independent frames": Sequences(3, 1, step=None),
     "labels": Labels(7),
     "noisy labels": Labels(30, Noisy(0.5)),
 }

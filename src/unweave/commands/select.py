@@ -1,4 +1,4 @@
-"""`unweave select`: which runs agree best with others, and how good a choice that is by supervised scores."""
+"""`unweave select`: the best runs by agreement or by a few labels, judged by supervised scores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from unweave.runs.spec import RunSpec
 from unweave.selection import Candidate, Selection, select
 from unweave.selection.select import CHOOSERS, choosers_named
 
-TITLES = {"udr": "UDR", "centrality": "ModelCentrality"}
+TITLES = {"udr": "UDR", "centrality": "ModelCentrality", "few_labels": "Few labels"}
 EXPLAINED = (
     "percentile: of the chosen run among all. beats random run: the share of the other runs that it beats, "
     "where a random choice reaches 0.5.\nrandom setting: the same for a choice among the runs of each seed, "
@@ -44,9 +44,7 @@ def metrics_asked(text: str | None) -> list[str] | None:
     for name in names:
         metric = metric_named(name.partition(".")[0])
         if not metric.inputs.needs_factors:
-            raise UnweaveError(
-                f"a choice without labels is judged by metrics that need them; {metric.name} needs none."
-            )
+            raise UnweaveError(f"a choice is judged by metrics that need labels; {metric.name} needs none.")
     if not names:
         raise UnweaveError("--metrics names no metric. See unweave metrics list.")
     return names
@@ -57,15 +55,25 @@ def selected(
     by: str,
     within: str,
     images: int,
+    labels: int,
     data: str | None,
     device: str,
     data_root: Path | None,
     tell: Progress | None,
 ) -> Selection:
     """The scores of the runs; on Ctrl-C, print how to resume."""
-    options = {"within": within, "images": images, "data": data, "device": device, "data_root": data_root}
     try:
-        return select(study, by=choosers_named(by), tell=tell, **options)  # type: ignore[arg-type]
+        return select(
+            study,
+            by=choosers_named(by),
+            within=within,
+            images=images,
+            labels=labels,
+            data=data,
+            device=device,
+            data_root=data_root,
+            tell=tell,
+        )
     except KeyboardInterrupt as stop:
         sys.stderr.write(resume_line(stop))
         sys.exit(130)

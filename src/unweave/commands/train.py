@@ -74,7 +74,7 @@ class Options:
     sweep: Annotated[list[str], Parameter(negative=())] = dataclasses.field(default_factory=list)
     """Several values of a setting, as in beta=1,2,4 or divergence=mmd,stein; may be given more than once."""
     steps: int | None = None
-    """Updates of the networks. Default: 300,000 (study; factor_vae 150,000), 3,000 (quick)."""
+    """Updates of the networks. Default: 300,000 (study; half of it for factor_vae), 3,000 (quick)."""
     batch: int | None = None
     """Images a step. Default: 64."""
     latents: int | None = None
@@ -85,7 +85,10 @@ class Options:
     """p(x|z): bernoulli, gaussian, gaussian_unit, gaussian_learned, laplace or continuous_bernoulli.
     Default: bernoulli."""
     learning_rate: float | None = None
-    """Of the run's optimiser. Default: 1e-4 (study)."""
+    """Of the run's optimiser. Default: 1e-4 (study), 1e-3 (quick)."""
+    player_rate: float | None = None
+    """Factor on the learning rates that players, such as discriminators, have of their own. Default: 1
+    (study), 10 (quick)."""
     optimiser: str | None = None
     """The optimiser: adam, or adamw (with --weight-decay). Default: adam."""
     weight_decay: float | None = None
@@ -155,7 +158,7 @@ def _settings_class(kind: type[Method]) -> Any:
     for f in dataclasses.fields(kind):
         type_here = float if f.name in numbers else hints[f.name]
         help_here = Parameter(
-            help=f"Default: {f.default:g}." if f.name in numbers else f"Default: {f.default}."
+            help=f"Default: {f.default:g}." if isinstance(f.default, float) else f"Default: {f.default}."
         )
         fields.append((f.name, Annotated[type_here | None, help_here], None))
     made = make_dataclass(f"{kind.__name__}Settings", fields, frozen=True)
@@ -170,9 +173,7 @@ def specs_of(kind: type[Method], changed: dict[str, Any], options: Options) -> l
     if options.seed is not None and options.seeds is not None:
         raise UnweaveError("give either --seed or --seeds, not both.")
     preset = PRESETS[options.preset]
-    shared = dict(preset.shared)
-    if kind.name in preset.steps:
-        shared["steps"] = preset.steps[kind.name]
+    shared = preset.run_fields(kind())
     settings = preset.settings.get(kind.name, {}) | changed
     for f in dataclasses.fields(RunSpec):
         if f.name not in ("method", "seed", "plugins") and getattr(options, f.name) is not None:

@@ -6,21 +6,41 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+from unweave.methods.method import Method
+from unweave.nn.optimiser import Adam
+
 
 @dataclass(frozen=True)
 class Preset:
-    """Settings to start from; those of a method stand above those of all."""
+    """Settings to start from; settings of a method are above those of all."""
 
     shared: dict[str, Any] = dataclasses.field(default_factory=dict)  # fields of RunSpec
-    steps: dict[str, int] = dataclasses.field(default_factory=dict)  # by method
     settings: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)  # by method
+
+    def run_fields(self, method: Method) -> dict[str, Any]:
+        """Fields of RunSpec for a method: its own defaults, and above them those of the preset.
+
+        A preset that raises the learning rate raises the own rates of players as much, so that a
+        discriminator keeps pace with the network that it judges. Where all players have rates of their own,
+        as in a GAN, none depends on the run's rate, and all stay as they are.
+        """
+        fields = {**method.run_defaults, **self.shared}
+        rate = self.shared.get("learning_rate")
+        if rate is not None and _mixes_rates(method):
+            fields["player_rate"] = rate / Adam.learning_rate
+        return fields
+
+
+def _mixes_rates(method: Method) -> bool:
+    """Whether some networks have the run's learning rate, and some players a rate of their own."""
+    own = [player.optimiser is not None for player in method.players]
+    return any(own) and (not method.own_networks or not all(own))
 
 
 PRESETS = {
-    # The published FactorVAE models made half of the updates of the others.
-    "study": Preset(steps={"factor_vae": 150_000}),
+    "study": Preset(),
     "quick": Preset(
         {"steps": 3000, "batch": 32, "learning_rate": 1e-3, "schedule": "linear"},
-        settings={"beta_vae": {"beta": 16.0}},
+        {"beta_vae": {"beta": 16.0}},
     ),
 }

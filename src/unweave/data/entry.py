@@ -36,6 +36,8 @@ class Entry:
     folders: tuple[str, ...] = ()
     wanted: tuple[str, ...] = ()
     looks: int = 1  # different images of one combination of factors, where they can be counted
+    # Whether scores test on other images than they train on. The published study does not do that.
+    disjoint: bool = False
 
     @property
     def images(self) -> int:

@@ -18,11 +18,20 @@ from unweave.evaluation.factor_table import FactorTable, held_out_values, read_f
 from unweave.evaluation.inputs import check_order, read_codes, read_factors
 from unweave.evaluation.intervals import half_of
 from unweave.evaluation.posteriors import EncodeImages, Posterior, joined
-from unweave.evaluation.sources import CHUNK, BlocksOfCodes, Losses, Sample, likelihood_of
+from unweave.evaluation.sources import (
+    CHUNK,
+    BlocksOfCodes,
+    FactorsOfBlocks,
+    Losses,
+    Sample,
+    likelihood_of,
+)
+from unweave.evaluation.standardising import Columns
 from unweave.metrics.checks import FactorError, check_codes, in_own_precision
 from unweave.metrics.kinds import FactorKind, KindLike, factor_labels, stated_kinds
 from unweave.metrics.representation import Representation
 from unweave.metrics.requests import Conditions
+from unweave.metrics.swap_consistency import Judge
 from unweave.streams import Stream
 
 LEAST_ROWS = 3  # of which one can be held out
@@ -45,11 +54,15 @@ class ArraySource:
     images: int = 0
     seconds: float = 0.0
     blocks: BlocksOfCodes = field(default_factory=dict)
+    block_factors: FactorsOfBlocks = field(default_factory=dict)
+    judge: Callable[[], Judge] | None = None
     images_at: Callable[[NDArray[np.int64]], NDArray[np.uint8]] | None = None  # the images of rows
     kinds: tuple[
         FactorKind, ...
     ] = ()  # empty if all factors are whole numbers; else factors are real numbers
     repeats_are_halves: bool = True
+    discrete: bool = False
+    unscaled: Columns | None = None
 
     @classmethod
     def of(
@@ -106,7 +119,8 @@ class ArraySource:
         test = min(rows // 3 if self.test is None else len(self.test[0]), points[1])
         train = min(rows - test if self.test is None else rows, points[0])
         matched = None if self._grid is not None else len(self._complete)
-        return Conditions(min(rows, points[0]), train, test, points[0], matched)
+        standardised = self.unscaled is not None
+        return Conditions(min(rows, points[0]), train, test, points[0], matched, standardised=standardised)
 
     @property
     def has_posteriors(self) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from unweave.errors import UnweaveError
 from unweave.evaluation.requests import obstacle_of
 from unweave.evaluation.sources import Source
+from unweave.metrics.block_separation import factors_of_blocks
 from unweave.metrics.factor_kinds import for_kinds
 from unweave.metrics.lookup import Asked, metrics_named, named_singly
 from unweave.metrics.metric import COUNTS, WIDE, Metric
@@ -65,6 +66,21 @@ class Choice:
             return self
         return replace(self, metrics=tuple(self._for_wide_codes(metric) for metric in self.metrics))
 
+    def for_representation(self, representation: str, *sources: Source) -> Choice:
+        """The choice for this representation of all sources: codes of a few values are counted.
+
+        Samples of q(z|x) have many values even where the means have few.
+        """
+        if representation != "mean" or not all(source.discrete for source in sources):
+            return self
+        changed = (
+            replace(metric, options=change.options, estimator=change.estimator, for_discrete_codes=None)
+            if (change := metric.for_discrete_codes)
+            else metric
+            for metric in self.metrics
+        )
+        return replace(self, metrics=tuple(changed))
+
     def _for_wide_codes(self, metric: Metric) -> Metric:
         change = metric.for_wide_codes
         if change is None or metric.name in self.by_name:
@@ -88,6 +104,20 @@ def approximation_notes(asked: Sequence[Metric], measured: Sequence[Metric]) -> 
     )
 
 
+def block_notes(metrics: Sequence[Metric], source: Source) -> tuple[str, ...]:
+    """A note on the factors that blocks should hold, if scores depend on it."""
+    if not any(metric.needs in ("blocks+factors", "swaps") for metric in metrics):
+        return ()
+    columns = {block: map(source.names.index, names) for block, names in source.block_factors.items()}
+    own = factors_of_blocks(source.blocks, {k: list(v) for k, v in columns.items()}, len(source.names))
+    held = [
+        f"{block} should hold {listed([source.names[j] for j in factors])}"
+        for block, factors in own.items()
+        if factors
+    ]
+    return (f"For scores of blocks, {listed(held)}.",)
+
+
 def left_out_notes(left_out: Mapping[str, str]) -> tuple[str, ...]:
     """One sentence for each reason, with the names of all metrics that it concerns."""
     by_reason: dict[str, list[str]] = {}
@@ -106,6 +136,17 @@ def listed(names: Sequence[str]) -> str:
     'mig, sap and dci'
     """
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def small_code_notes(numbers: Mapping[str, float], codes: int | None) -> tuple[str, ...]:
+    """A note if metrics counted some codes only, which is wrong if their scale has no meaning."""
+    counted = {name: int(value) for name, value in numbers.items() if name.endswith(".active")}
+    return tuple(
+        f"{name.removesuffix('.active')} counted {value} of {codes} codes; the others vary too little. If no "
+        "prior sets the scale of the codes, use standardise=True."
+        for name, value in counted.items()
+        if codes is not None and value < codes
+    )
 
 
 def one_factor_notes(metrics: Sequence[Metric], scores: Sequence[str]) -> tuple[str, ...]:

@@ -150,11 +150,14 @@ def compare(
     given = {"factors": factors, "data": data, "kinds": kinds, "lenient": wanted.lenient, "tell": tell}
     first, second = (open_source(subject, effort, EncoderOptions(), **given) for subject in subjects)
     exact = _common_choice(wanted, first.source, second.source)
+    exact = exact.for_representation(representation, first.source, second.source)
     choice = exact.for_codes(max(_width(opened.source, effort) for opened in (first, second)))
     of_a, of_b = (
         measure_repeats(opened.source, choice, representation, effort, tell) for opened in (first, second)
     )
     conditions = first.source.conditions(effort.points)
+    standardised = any(opened.source.unscaled is not None for opened in (first, second))
+    conditions = conditions._replace(standardised=standardised)
     differences = tuple(
         _difference(name, metric, metric.protocol(representation, conditions), of_a, of_b)
         for name, metric in _common_scores(of_a, of_b).items()

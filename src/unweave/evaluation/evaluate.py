@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,14 +16,16 @@ from unweave.evaluation.choice import Wanted
 from unweave.evaluation.effort import POINTS, REPRESENTATIONS, Effort
 from unweave.evaluation.encoders import encoder_of, frozen_encoder
 from unweave.evaluation.frozen import EncoderOptions, FrozenEncoder
-from unweave.evaluation.inputs import read_blocks
+from unweave.evaluation.inputs import read_block_factors, read_blocks
 from unweave.evaluation.measuring import measure_choice, measure_source
 from unweave.evaluation.onnx_model import SUFFIX, OnnxModel
 from unweave.evaluation.outputs import Output
 from unweave.evaluation.scores import Scores
-from unweave.evaluation.sources import BlocksOfCodes, GroundTruthSource, Source
+from unweave.evaluation.sources import BlocksOfCodes, FactorsOfBlocks, GroundTruthSource, Source
+from unweave.evaluation.standardising import Columns
 from unweave.metrics.kinds import KindLike
 from unweave.metrics.lookup import Asked
+from unweave.metrics.swap_consistency import Judge
 from unweave.metrics.table import METRICS
 from unweave.progress import Progress
 from unweave.streams import Stream
@@ -40,7 +43,9 @@ def evaluate(
     log_var: Any = None,
     test: tuple[Any, Any] | None = None,
     blocks: Mapping[str, Sequence[int]] | None = None,
+    block_factors: Mapping[str, Sequence[str]] | None = None,
     kinds: Mapping[str, KindLike] | None = None,
+    standardise: bool | None = None,
     points: tuple[int, int] = POINTS,
     repeats: int = 0,
     seed: int | Stream = 0,
@@ -72,7 +77,12 @@ def evaluate(
     measured so many times more, on fresh points or on random halves of the given rows, and gets a 95%
     interval for its mean over fresh samples of the same size; its value stays the same.
     `blocks` names groups of codes, such as {"content": [0, 1], "style": [2, 3]}, for metrics that compare
-    them; a run knows its own.
+    them, and `block_factors` the factors that a block should hold, such as {"content": ["shape"]}; the one
+    block that is left out gets all others. Runs of methods that split their codes know both.
+
+    With `standardise`, metrics that depend on the scale of codes get codes of mean 0 and deviation 1, and
+    their protocols say so. By default this is done for runs of methods without a prior, such as `ae`, whose
+    codes have no scale. Use it for other codes of this kind.
 
     For networks and functions, `transform` prepares images in [0, 1]: a `Preprocessing` (size, channels,
     mean, std), an image processor of transformers, or a function of tensors (n, c, h, w); without it, what
@@ -97,7 +107,9 @@ def evaluate(
         log_var=log_var,
         test=test,
         blocks=blocks,
+        block_factors=block_factors,
         kinds=kinds,
+        standardise=standardise,
         lenient=wanted.lenient,
         tell=tell,
     )
@@ -149,7 +161,9 @@ def source_of(
     log_var: Any = None,
     test: tuple[Any, Any] | None = None,
     blocks: Mapping[str, Sequence[int]] | None = None,
+    block_factors: Mapping[str, Sequence[str]] | None = None,
     kinds: Mapping[str, KindLike] | None = None,
+    standardise: bool | None = None,
     lenient: bool = False,
     tell: Progress | None = None,
 ) -> Source:
@@ -165,7 +179,14 @@ def source_of(
         _check_encoder(subject, data, is_run, log_var is not None or test is not None)
         chosen = subject.data if data is None else data
         source = _encoder_source(subject, chosen, effort, lenient, tell, kinds)
-    source.blocks = _blocks_of_run(subject) if is_run and blocks is None else read_blocks(blocks)
+    source.discrete = is_run and subject.spec.method.discrete_codes
+    source.unscaled = _unscaled_codes(subject, is_run, standardise)
+    own_blocks = is_run and blocks is None
+    source.blocks = _blocks_of_run(subject) if own_blocks else read_blocks(blocks)
+    if own_blocks and block_factors is None:
+        source.block_factors = _block_factors_of_run(subject, source)
+    else:
+        source.block_factors = read_block_factors(block_factors, source.blocks, source.names)
     return source
 
 
@@ -193,18 +214,44 @@ def _encoder_source(
             "data must be the name of a data set, the path of your own, or what "
             f"unweave.data.from_arrays(images, factors) returns; got {type(opened).__name__}."
         )
-    return GroundTruthSource(encode, opened, losses, tell=tell)
+    source = GroundTruthSource(encode, opened, losses, tell=tell)
+    if hasattr(subject, "spec"):
+        source.judge = partial(_judge_of_run, subject, source)
+    return source
+
+
+def _unscaled_codes(subject: Any, is_run: bool, standardise: bool | None) -> Columns | None:
+    """The codes to standardise: all or none if the user says so; of a run, those that have no prior."""
+    if standardise is not None or not is_run:
+        return slice(None) if standardise else None
+    return subject.spec.method.codes_without_prior(subject.spec.latents) or None
 
 
 def _blocks_of_run(run: Any) -> BlocksOfCodes:
     """Content and style, if the method of the run separates them."""
-    # Here, because torch takes seconds to import; a run has imported it already.
-    from unweave.runs.views import content_of
+    blocks = run.spec.method.code_blocks(run.spec.latents)
+    return {name: tuple(codes) for name, codes in blocks.items()}
 
-    content = content_of(run)
-    if not content:
+
+def _block_factors_of_run(run: Any, source: Source) -> FactorsOfBlocks:
+    """The factors that content should hold, if the method of the run states them and the data have them."""
+    # Here, because torch takes seconds to import; a run has imported it already.
+    from unweave.runs.views import content_factors
+
+    if not isinstance(source, GroundTruthSource):
         return {}
-    return {"content": tuple(range(content)), "style": tuple(range(content, run.spec.latents))}
+    try:
+        content = content_factors(run.spec, source.truth)
+    except UnweaveError:  # these data lack a factor that the method names
+        return {}
+    return {"content": content} if content and set(content) <= set(source.names) else {}
+
+
+def _judge_of_run(run: Any, source: GroundTruthSource) -> Judge:
+    """A judge of the images that a run decodes; it is trained when it is asked for the first time."""
+    from unweave.evaluation.judges import DecodedJudge, judge_of
+
+    return DecodedJudge(run.decode, judge_of(source.truth, progress=source.tell), source.varied)
 
 
 def _check_encoder(subject: Any, data: Any, is_run: bool, has_arrays: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unweave.errors import UnweaveError
+from unweave.errors import UnweaveError, did_you_mean
 from unweave.metrics.checks import as_array
 
 
@@ -83,6 +83,26 @@ def read_blocks(blocks: Mapping[str, Sequence[int]] | None) -> dict[str, tuple[i
     if any(array.dtype.kind not in "iu" or array.ndim != 1 or array.min() < 0 for array in columns.values()):
         raise problem
     return {name: tuple(int(code) for code in array) for name, array in columns.items()}
+
+
+def read_block_factors(
+    block_factors: Mapping[str, Sequence[str]] | None, blocks: Mapping[str, object], names: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """The names of the factors of each block; empty if none are stated."""
+    if block_factors is None:
+        return {}
+    if not isinstance(block_factors, Mapping) or any(isinstance(own, str) for own in block_factors.values()):
+        raise UnweaveError(
+            'block_factors must name the factors of each block, such as {"content": ["shape"]}; got '
+            f"{block_factors!r}."
+        )
+    for block, own in block_factors.items():
+        if block not in blocks:
+            raise UnweaveError(f'there is no block "{block}". {did_you_mean(str(block), list(blocks))}')
+        for name in own:
+            if name not in names:
+                raise UnweaveError(f'there is no factor "{name}". {did_you_mean(str(name), list(names))}')
+    return {str(block): tuple(own) for block, own in block_factors.items()}
 
 
 def _columns(values: Any) -> dict[str, Any] | None:

@@ -15,13 +15,22 @@ from threadpoolctl import threadpool_limits
 
 from unweave.compilation import announced
 from unweave.errors import UnweaveError
-from unweave.evaluation.choice import Choice, approximation_notes, left_out_notes, one_factor_notes
+from unweave.evaluation.choice import (
+    Choice,
+    approximation_notes,
+    block_notes,
+    left_out_notes,
+    listed,
+    one_factor_notes,
+    small_code_notes,
+)
 from unweave.evaluation.effort import REPRESENTATIONS, Effort
 from unweave.evaluation.intervals import interval, no_interval_notes
 from unweave.evaluation.posteriors import EncoderError
 from unweave.evaluation.requests import REQUESTS, Drawing
 from unweave.evaluation.scores import Score, Scores
 from unweave.evaluation.sources import Sample, Source
+from unweave.evaluation.standardising import standardised
 from unweave.metrics.checks import FactorError
 from unweave.metrics.information import mutual_information
 from unweave.metrics.kinds import FactorKind, factor_labels
@@ -38,6 +47,12 @@ class _Gathered(NamedTuple):
     drawing: Drawing
     arguments: dict[Needs, dict[str, Any]]
     errors: dict[Needs, UnweaveError]  # why something that is needed cannot be gathered
+    standardised: dict[Needs, dict[str, Any]]  # for metrics that depend on a scale that codes lack
+
+    def for_metric(self, metric: Metric) -> dict[str, Any]:
+        """The arguments of a metric."""
+        chosen = self.standardised if metric.depends_on_scale else self.arguments
+        return chosen.get(metric.needs, self.arguments[metric.needs])
 
 
 class _Outcome(NamedTuple):
@@ -61,6 +76,12 @@ class Repeated(NamedTuple):
     def numbers(self) -> dict[str, float]:
         """All scores of the sample by name."""
         return _numbers(self.outcomes)
+
+    @property
+    def codes(self) -> int | None:
+        """The number of codes, if a metric asked for a sample."""
+        sample = self.drawing.drawn_sample
+        return None if sample is None else int(sample.codes.shape[1])
 
     def of_repeats(self, name: str) -> list[float]:
         """A score in each repeat in which it could be measured."""
@@ -91,6 +112,7 @@ def measure_choice(
 
     Each metric has a stream of its own, so that none moves another's score.
     """
+    choice = choice.for_representation(representation, source)
     repeated = measure_repeats(source, choice, representation, effort, tell)
     found, sample = repeated.outcomes, repeated.drawing.drawn_sample
     rest = Choice(tuple(outcome.metric for outcome in found), choice.by_name)
@@ -115,6 +137,8 @@ def measure_choice(
             *approximation_notes(choice.metrics, rest.metrics),
             *_point_notes(sample, rest.metrics, source),
             *_one_factor(source, rest, scores),
+            *_scale_notes(source, repeated),
+            *block_notes(rest.metrics, source),
             *(no_interval_notes([s.name for s in scores if s.low is None]) if effort.repeats else ()),
         ),
     )
@@ -198,6 +222,15 @@ def _point_notes(sample: Sample | None, metrics: Sequence[Metric], source: Sourc
     return notes
 
 
+def _scale_notes(source: Source, repeated: Repeated) -> tuple[str, ...]:
+    """Notes on standardised codes, or on codes of a user that are too small to count."""
+    names = [outcome.metric.name for outcome in repeated.outcomes if outcome.metric.depends_on_scale]
+    if source.unscaled is not None:
+        reason = "because their scores depend on the scale of the codes."
+        return (f"Codes were standardised for {listed(names)}, {reason}",) if names else ()
+    return () if source.losses is not None else small_code_notes(repeated.numbers, repeated.codes)
+
+
 def _one_factor(source: Source, choice: Choice, scores: Sequence[Score]) -> tuple[str, ...]:
     if len(source.names) != 1:
         return ()
@@ -206,7 +239,8 @@ def _one_factor(source: Source, choice: Choice, scores: Sequence[Score]) -> tupl
 
 def _gather(drawing: Drawing, metrics: Sequence[Metric]) -> _Gathered:
     needed = {metric.needs for metric in metrics}
-    gathered = _Gathered(drawing, {}, {})
+    scaled = {metric.needs for metric in metrics if metric.depends_on_scale}
+    gathered = _Gathered(drawing, {}, {}, {})
     for needs, request in REQUESTS.items():
         if needs in needed:
             try:
@@ -215,6 +249,10 @@ def _gather(drawing: Drawing, metrics: Sequence[Metric]) -> _Gathered:
                 raise
             except UnweaveError as error:
                 gathered.errors[needs] = error
+                continue
+            if needs in scaled and drawing.source.unscaled is not None:
+                arguments = gathered.arguments[needs]
+                gathered.standardised[needs] = standardised(arguments, drawing.source.unscaled)
     return gathered
 
 
@@ -230,7 +268,7 @@ def _measure(
         found, error = Measured({}, {}), gathered.errors.get(metric.needs)
         if error is None:
             try:
-                found = measure(metric, **gathered.arguments[metric.needs], seed=stream.child(metric.name))
+                found = measure(metric, **gathered.for_metric(metric), seed=stream.child(metric.name))
             except UnweaveError as raised:
                 error = raised
         error = error.named(names) if isinstance(error, FactorError) else error

@@ -154,26 +154,89 @@ class CountedImages:
         return {"codes": sample.counted_codes, "factors": sample.counted_factors, "images": images}
 
 
+NO_BLOCKS = 'it needs blocks of codes: give blocks={"content": [0, 1], "style": [2, 3]}'
+NO_BLOCK_FACTORS = (
+    'it needs the factors that each block should hold: give block_factors={"content": ["shape"]}'
+)
+
+
 @dataclass(frozen=True)
 class Blocks:
     """Codes and factors of points to count on, and the dimensions of the codes that form a block."""
 
     def obstacle(self, source: Source) -> str | None:
         """Most methods, and arrays, have no blocks unless they are given."""
-        if source.blocks:
-            return None
-        return 'it needs blocks of codes: give blocks={"content": [0, 1], "style": [2, 3]}'
+        return None if source.blocks else NO_BLOCKS
 
     def gather(self, drawing: Drawing) -> dict[str, Any]:
         """Codes, factors and blocks."""
-        sample, blocks = drawing.sample(), dict(drawing.source.blocks)
-        width = sample.counted_codes.shape[1]
-        for name, codes in blocks.items():
-            if max(codes) >= width:
-                raise UnweaveError(
-                    f'blocks must name codes from 0 to {width - 1}; block "{name}" has {max(codes)}.'
-                )
+        sample = drawing.sample()
+        blocks = _checked_blocks(drawing.source, sample)
         return {"codes": sample.counted_codes, "factors": sample.counted_factors, "blocks": blocks}
+
+
+@dataclass(frozen=True)
+class HeldOutBlocks:
+    """Codes and factors to fit on, others to test on, and the codes that form a block."""
+
+    def obstacle(self, source: Source) -> str | None:
+        """Most methods, and arrays, have no blocks unless they are given."""
+        return None if source.blocks else NO_BLOCKS
+
+    def gather(self, drawing: Drawing) -> dict[str, Any]:
+        """Codes, factors, test and blocks."""
+        blocks = _checked_blocks(drawing.source, drawing.sample())
+        return {**HeldOutCodes().gather(drawing), "blocks": blocks}
+
+
+@dataclass(frozen=True)
+class BlocksWithFactors:
+    """What `HeldOutBlocks` gathers, and which factors a block should hold."""
+
+    def obstacle(self, source: Source) -> str | None:
+        """A method that splits its codes may not know which factors belong to which part."""
+        if not source.blocks:
+            return NO_BLOCKS
+        return None if source.block_factors else NO_BLOCK_FACTORS
+
+    def gather(self, drawing: Drawing) -> dict[str, Any]:
+        """Codes, factors, test, blocks, columns of the factors of each block, and names of all factors."""
+        source = drawing.source
+        columns = {
+            block: [source.names.index(name) for name in names]
+            for block, names in source.block_factors.items()
+        }
+        gathered = HeldOutBlocks().gather(drawing)
+        return {**gathered, "block_factors": columns, "factor_names": source.names}
+
+
+@dataclass(frozen=True)
+class Swaps:
+    """Codes and factors of points to count on, blocks with their factors, and a judge of decoded images."""
+
+    def obstacle(self, source: Source) -> str | None:
+        """Only a run of a data set of known factors decodes images that can be judged."""
+        if source.judge is None:
+            return "it needs a trained run of a data set with a grid of factors"
+        return BlocksWithFactors().obstacle(source)
+
+    def gather(self, drawing: Drawing) -> dict[str, Any]:
+        """Codes, factors, blocks with the columns of their factors, names of all factors, and the judge."""
+        gathered = {**BlocksWithFactors().gather(drawing), **Blocks().gather(drawing)}
+        del gathered["test"]
+        if drawing.source.judge is None:
+            raise UnweaveError("only a trained run decodes images.")
+        return {**gathered, "judge": drawing.source.judge()}
+
+
+def _checked_blocks(source: Source, sample: Sample) -> dict[str, tuple[int, ...]]:
+    width = sample.counted_codes.shape[1]
+    for name, codes in source.blocks.items():
+        if max(codes) >= width:
+            raise UnweaveError(
+                f'blocks must name codes from 0 to {width - 1}; block "{name}" has {max(codes)}.'
+            )
+    return dict(source.blocks)
 
 
 # In the order of gathering: what encodes the whole grid comes first, so that the sample is looked up in it.
@@ -186,6 +249,9 @@ REQUESTS: dict[Needs, Request] = {
     "unsupervised": CountedCodes(),
     "images": CountedImages(),
     "blocks": Blocks(),
+    "blocks+test": HeldOutBlocks(),
+    "blocks+factors": BlocksWithFactors(),
+    "swaps": Swaps(),
 }
 
 

@@ -61,9 +61,10 @@ def evaluate_run(
         wanted = replace(wanted, by_name=frozenset())
     _check_finished(run)
     source = source_of(run, effort, data=data, lenient=wanted.lenient, tell=tell)
-    choice, conditions = wanted.possible(source), source.conditions(effort.points)
+    possible, conditions = wanted.possible(source), source.conditions(effort.points)
     found, failures = [], _Failures()
     for representation in representations:
+        choice = possible.for_representation(representation, source)
         records = _of_effort(kept_scores(run.folder), effort)
         missing = [
             metric
@@ -147,12 +148,17 @@ def all_kept(
             _is_kept(metric, score.protocol, [record], effort.repeats)
             for record in records
             for score in record.scores
-            if score.representation in ("", representation)
-            and score.protocol.startswith(metric.estimator.removesuffix("]"))
+            if score.representation in ("", representation) and score.protocol.startswith(_estimators(metric))
         )
         for representation in representations
         for metric in metrics_named(metrics)
     )
+
+
+def _estimators(metric: Metric) -> tuple[str, ...]:
+    """The beginnings of the protocols of a metric."""
+    others = [metric.for_discrete_codes.estimator] if metric.for_discrete_codes else []
+    return tuple(estimator.removesuffix("]") for estimator in (metric.estimator, *others))
 
 
 def keep_codes(runs: Sequence[Run]) -> None:

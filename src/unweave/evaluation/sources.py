@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 from unweave.data import CATALOGUE, GroundTruth
 from unweave.errors import UnweaveError
 from unweave.evaluation.posteriors import EncodeImages, Posterior, joined
+from unweave.evaluation.standardising import Columns
 from unweave.metrics.kinds import FactorKind
 from unweave.metrics.representation import Representation
 from unweave.metrics.requests import Conditions
+from unweave.metrics.swap_consistency import Judge
 from unweave.progress import Progress
 from unweave.streams import Stream
 
@@ -32,6 +34,8 @@ MUCH = 0.1  # share of the test points above which images shared with training p
 FEW = 1000  # images; scores from fewer depend much on which they are
 # The codes that form a block, by its name: {"content": (0, 1), "style": (2, 3)}.
 BlocksOfCodes: TypeAlias = Mapping[str, tuple[int, ...]]
+# The factors that a block should hold, by its name: {"content": ("shape",)}.
+FactorsOfBlocks: TypeAlias = Mapping[str, tuple[str, ...]]
 # images, codes -> -log p(x|z) of each.
 Losses: TypeAlias = Callable[[NDArray[np.uint8], NDArray[Any]], NDArray[np.float64]]
 
@@ -59,8 +63,12 @@ class Source(Protocol):
     seconds: float  # how long that took
     losses: Losses | None  # of a run
     blocks: BlocksOfCodes  # empty where no codes form a block
+    block_factors: FactorsOfBlocks  # empty if it is not known which factors a block should hold
+    judge: Callable[[], Judge] | None  # opens a judge of the images that a run decodes
     kinds: tuple[FactorKind, ...]  # empty if all factors are whole numbers
     repeats_are_halves: bool  # whether repeats are halves of the rows, and not fresh points
+    discrete: bool  # whether mean codes are known to have a few values only
+    unscaled: Columns | None  # codes to standardise for metrics that depend on their scale
 
     @property
     def missing(self) -> bool:
@@ -124,6 +132,8 @@ class GroundTruthSource:
     images: int = 0
     seconds: float = 0.0
     blocks: BlocksOfCodes = field(default_factory=dict)
+    block_factors: FactorsOfBlocks = field(default_factory=dict)
+    judge: Callable[[], Judge] | None = None
     _noise: Stream = field(default_factory=lambda: Stream.of(0).child("whole grid"))
 
     code_names: tuple[str, ...] = ()
@@ -132,6 +142,8 @@ class GroundTruthSource:
     has_posteriors: bool = True
     has_images: bool = True
     repeats_are_halves: bool = False
+    discrete: bool = False
+    unscaled: Columns | None = None
 
     @cached_property
     def varied(self) -> NDArray[np.int64]:
@@ -156,13 +168,18 @@ class GroundTruthSource:
 
     @cached_property
     def disjoint(self) -> bool:
-        """Data sets of the catalogue keep the published protocol: all points are drawn from all images."""
-        published = {entry.name: tuple(factor.size for factor in entry.factors) for entry in CATALOGUE}
-        return published.get(self.truth.name) != self.truth.sizes
+        """Whether points to test on show other images than points to train on.
+
+        Most data sets of the catalogue keep the published protocol: all points are drawn from all images.
+        """
+        published = [entry for entry in CATALOGUE if not entry.disjoint]
+        sizes = {entry.name: tuple(factor.size for factor in entry.factors) for entry in published}
+        return sizes.get(self.truth.name) != self.truth.sizes
 
     def conditions(self, points: tuple[int, int]) -> Conditions:
         """As many points as are asked for can be drawn."""
-        return Conditions(points[0], *points, points[0], disjoint=self.disjoint)
+        standardised = self.unscaled is not None
+        return Conditions(points[0], *points, points[0], disjoint=self.disjoint, standardised=standardised)
 
     @property
     def no_factors(self) -> str:

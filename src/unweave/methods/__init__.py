@@ -11,7 +11,7 @@ from torch import Tensor
 from unweave.errors import UnweaveError
 from unweave.lazy import lazy_names
 from unweave.methods.aae import AAE
-from unweave.methods.aae_classes import AAEClusters, AAEHeads, AAELabels
+from unweave.methods.aae_classes import AAEClusters, AAEHeads, AAELabels, AAESupervised
 from unweave.methods.ada_vae import AdaGVAE, AdaMLVAE, GVAELabels, MLVAELabels
 from unweave.methods.adversarial_split import AdversarialSplit
 from unweave.methods.ae import AE
@@ -29,6 +29,7 @@ from unweave.methods.info_vae import InfoVAE
 from unweave.methods.ladder_vae import LadderVAE
 from unweave.methods.lord import LORD
 from unweave.methods.m1 import M1
+from unweave.methods.m1_m2 import M1M2
 from unweave.methods.m2 import M2
 from unweave.methods.method import Method, Setting, numeric_settings
 from unweave.methods.qlae import QLAE
@@ -40,7 +41,9 @@ from unweave.methods.semi_supervised import (
     S2BetaVAE,
     S2FactorVAE,
 )
+from unweave.methods.supervised import Supervised
 from unweave.methods.vae import VAE
+from unweave.methods.vlae import VLAE
 from unweave.plugins.loading import (
     check_entry_name,
     installed_parts,
@@ -57,6 +60,7 @@ __all__ = [
     "GVAE",
     "LORD",
     "M1",
+    "M1M2",
     "M2",
     "METHODS",
     "MLVAE",
@@ -64,9 +68,11 @@ __all__ = [
     "S2DIPVAE1",
     "S2DIPVAE2",
     "VAE",
+    "VLAE",
     "AAEClusters",
     "AAEHeads",
     "AAELabels",
+    "AAESupervised",
     "AdaGVAE",
     "AdaMLVAE",
     "AdversarialSplit",
@@ -88,6 +94,7 @@ __all__ = [
     "S2BetaTCVAE",
     "S2BetaVAE",
     "S2FactorVAE",
+    "Supervised",
     "is_built_in",
     "method_named",
     "plugin_methods",
@@ -110,12 +117,14 @@ METHODS: tuple[type[Method], ...] = (
     InfoVAE,
     AAE,
     AAELabels,
+    AAESupervised,
     AAEClusters,
     AAEHeads,
     InfoGAN,
     InfoGANCR,
     QLAE,
     LadderVAE,
+    VLAE,
     MLVAE,
     GVAE,
     AdaGVAE,
@@ -130,7 +139,9 @@ METHODS: tuple[type[Method], ...] = (
     S2DIPVAE2,
     M1,
     M2,
+    M1M2,
     GeneralizedM2,
+    Supervised,
     FStatistic,
     AdversarialSplit,
     LORD,

@@ -7,6 +7,7 @@ compromises, ICML 2020.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -24,11 +25,15 @@ from unweave.nn.distributions.sharing import (
     distance,
     in_groups,
     product,
+    published_product,
     share,
     shared_dimensions,
     smallest,
     ungrouped,
 )
+
+# Product rules by the name of their variance.
+PRODUCTS: Mapping[str, Rule] = {"exact": product, "published": published_product}
 
 CITATION = """@inproceedings{locatello2020weakly,
   author = {Francesco Locatello and Ben Poole and Gunnar R{\\"a}tsch and Bernhard Sch{\\"o}lkopf and
@@ -44,14 +49,13 @@ class _PairVAE(Method):
     """rec + beta KL, mean over both images of a pair, whose posteriors share dimensions by a rule."""
 
     beta: Setting = 1.0
-    changed: int | Literal["random", "published"] = "random"
+    changed: int | Literal["random", "published"] = "published"
 
     strength: ClassVar[str | None] = "beta"
     citation: ClassVar[str] = CITATION
 
-    @staticmethod
     @abstractmethod
-    def rule(posterior: Gaussian) -> Gaussian:
+    def rule(self, posterior: Gaussian) -> Gaussian:
         """The shared posterior of two images: (..., 2, D) -> (..., 1, D)."""
 
     def losses(self, step: StepContext) -> Losses:
@@ -104,16 +108,16 @@ class AdaGVAE(_Adaptive):
     shared. No gradient flows through the choice of dimensions; shared posteriors pass gradients to both
     images.
 
-    `changed` says how many factors of a pair differ: a number, "random" (uniform in 1 .. K - 1, [1]'s
-    k = Rnd) or "published" (as disentanglement_lib draws it). A batch of 64 is 64 pairs.
+    `changed` says how many factors of a pair differ: a number; "random", uniform in 1 .. K - 1 as [1] writes
+    it; or "published", as the models of [1] were trained: one factor in half of the pairs, and "random" in
+    the others. A batch of 64 is 64 pairs.
 
     Differs from disentanglement_lib: a pair always differs; it has no k_known.
     """
 
     name: ClassVar[str] = "ada_gvae"
 
-    @staticmethod
-    def rule(posterior: Gaussian) -> Gaussian:
+    def rule(self, posterior: Gaussian) -> Gaussian:
         """The average."""
         return average(posterior)
 
@@ -124,15 +128,18 @@ class AdaMLVAE(_Adaptive):
 
     The objective of `AdaGVAE`, where the shared posterior is the product of the two posteriors; [1].
 
-    Differs from disentanglement_lib, whose shared variance is twice that of the product.
+    variance: "exact" is the variance of the product, v_1 v_2 / (v_1 + v_2). "published" is twice as much, as
+    in disentanglement_lib, whose models are those of [1].
     """
 
-    name: ClassVar[str] = "ada_ml_vae"
+    variance: Literal["exact", "published"] = "exact"
 
-    @staticmethod
-    def rule(posterior: Gaussian) -> Gaussian:
-        """The product."""
-        return product(posterior)
+    name: ClassVar[str] = "ada_ml_vae"
+    added: ClassVar[frozenset[str]] = frozenset({"variance"})
+
+    def rule(self, posterior: Gaussian) -> Gaussian:
+        """The product, with the variance that `variance` names."""
+        return PRODUCTS[self.variance](posterior)
 
 
 @dataclass(frozen=True)
@@ -149,8 +156,7 @@ class GVAELabels(_KnownChanges):
 
     name: ClassVar[str] = "gvae_labels"
 
-    @staticmethod
-    def rule(posterior: Gaussian) -> Gaussian:
+    def rule(self, posterior: Gaussian) -> Gaussian:
         """The average."""
         return average(posterior)
 
@@ -159,15 +165,18 @@ class GVAELabels(_KnownChanges):
 class MLVAELabels(_KnownChanges):
     """ML-VAE on pairs whose changed factors are known; posteriors are multiplied.
 
-    The objective of `GVAELabels`, where the shared posterior is the product of the two posteriors.
+    The objective of `GVAELabels`, where the shared posterior is the product of the two posteriors. `variance`
+    is that of `AdaMLVAE`.
     """
 
-    name: ClassVar[str] = "ml_vae_labels"
+    variance: Literal["exact", "published"] = "exact"
 
-    @staticmethod
-    def rule(posterior: Gaussian) -> Gaussian:
-        """The product."""
-        return product(posterior)
+    name: ClassVar[str] = "ml_vae_labels"
+    added: ClassVar[frozenset[str]] = frozenset({"variance"})
+
+    def rule(self, posterior: Gaussian) -> Gaussian:
+        """The product, with the variance that `variance` names."""
+        return PRODUCTS[self.variance](posterior)
 
 
 def _adapted(posterior: Gaussian, labels: Tensor | None, rule: Rule) -> Gaussian:

@@ -21,6 +21,7 @@ class AE(Method):
     """
 
     name: ClassVar[str] = "ae"
+    has_prior: ClassVar[bool] = False
     citation: ClassVar[str] = """@article{hinton2006autoencoder,
   author = {Geoffrey E. Hinton and Ruslan R. Salakhutdinov},
   title = {Reducing the dimensionality of data with neural networks},

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -50,6 +51,8 @@ class FactorVAE(Method):
     second_batch: bool = False
 
     name: ClassVar[str] = "factor_vae"
+    # The published models counted the updates of both players: their 300,000 steps are 150,000 of these.
+    run_defaults: ClassVar[Mapping[str, Any]] = {"steps": 150_000}
     strength: ClassVar[str | None] = "gamma"
     citation: ClassVar[str] = """@inproceedings{kim2018factorvae,
   author = {Hyunjik Kim and Andriy Mnih},

@@ -6,18 +6,18 @@ representations with semi-supervised deep generative models, NeurIPS 2017.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unweave.data.supervision import Chosen
 from unweave.errors import UnweaveError
 from unweave.methods.method import Blueprint, Losses, Method, Player, Setting, StepContext
 from unweave.methods.sampling import Labels, Sampling
+from unweave.methods.step import network_of
 from unweave.nn.distributions.categorical import Categorical, indicators
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.networks.graph import graph_of
@@ -30,11 +30,10 @@ MODEL = "model"
 class GeneralizedM2(Method):
     """Generalised M2: semi-supervised VAE with any factorisation of its variables.
 
-    -ELBO(x) - gamma (sum_s w_s / W r_s + (1 + alpha N/n) log(W / S)), W = sum_s w_s; [1], section 3.1.
+    -ELBO(x) - gamma (sum_s w_s / W r_s + (1 + alpha) 1/S sum_s log w_s), W = sum_s w_s; [1], section 3.1.
 
     The second part is the loss of a labelled image with S samples z_s, with r_s = log p(x,y,z_s) /
-    q(y,z_s|x); the ELBO of an unlabelled image is the mean of log p(x,y,z) / q(y,z|x) over q. N and n =
-    `labels` are the numbers of all images and of the labelled ones, so alpha is that of M2.
+    q(y,z_s|x); the ELBO of an unlabelled image is the mean of log p(x,y,z) / q(y,z|x) over q.
 
     `inference` and `generation` define the parents of each variable: see `unweave.nn.networks.graph`.
     Variables of q are sampled in its order. Known labels are inserted, and the weight of a sample is their
@@ -42,11 +41,13 @@ class GeneralizedM2(Method):
     same, and "q(y|x) q(z|x,y)" has the labelled loss of M2. S is `samples`; an unlabelled image has one.
 
     Unknown labels are relaxed with the Gumbel softmax at this temperature, and log q(y) is linear between
-    their values. Labels without parents in p are uniform, Gaussians normal. The code has one dimension for
-    each label, first, and the Gaussians in the others, as in M2.
+    their values. Labels without parents in p are uniform, Gaussians normal. The labels named in `continuous`
+    are Gaussian numbers instead, scaled to mean 0 and variance 1 over all values. The code has one dimension
+    for each label, first, and the Gaussians in the others, as in M2.
 
-    Differs from [1]: gamma weighs means over batches of the same size, and alpha is multiplied by N/n. The
-    defaults of samples and temperature are those of the authors' library.
+    Differs from [1]: gamma weighs means over batches of the same size, so it is the gamma of [1] times n/N,
+    for n = `labels` of N images. The defaults of alpha, samples and temperature are those of the authors'
+    library.
     """
 
     inference: str = "q(z|x) q(y|x,z)"
@@ -55,12 +56,14 @@ class GeneralizedM2(Method):
     gamma: Setting = 1.0
     temperature: Setting = 0.66
     samples: int = 8
-    factors: str = "first"
+    factors: str = "class"
     labels: int = 1000
+    continuous: str = ""
 
     name: ClassVar[str] = "generalized_m2"
     own_networks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"labels": 1, "samples": 1}
+    added: ClassVar[frozenset[str]] = frozenset({"continuous"})
     strength: ClassVar[str | None] = "alpha"
     citation: ClassVar[str] = """@inproceedings{siddharth2017learning,
   author = {N. Siddharth and Brooks Paige and Jan-Willem van de Meent and Alban Desmaison and
@@ -76,6 +79,12 @@ class GeneralizedM2(Method):
         graph_of(self.inference, self.generation)
         if not isinstance(self.temperature, Tensor) and self.temperature == 0:
             raise UnweaveError("temperature of generalized_m2 must be > 0; got 0. The default is 0.66.")
+        for name in _names(self.continuous):
+            if name not in _names(self.factors):
+                raise UnweaveError(
+                    f'continuous of generalized_m2 must be names of its factors, "{self.factors}", or "all" '
+                    f'where these are "all"; got "{name}".'
+                )
 
     @property
     def players(self) -> tuple[Player, ...]:
@@ -91,6 +100,10 @@ class GeneralizedM2(Method):
         """The number of labelled factors; 0 for "all", whose number only the data set knows."""
         return 0 if self.factors == "all" else len(self.factors.split(","))
 
+    def predict(self, networks: Mapping[str, nn.Module], images: Tensor) -> Tensor:
+        """(P, B, k): the most likely value of each labelled factor by q at the means of other variables."""
+        return network_of(networks, MODEL, GraphNetwork).predict(images)
+
     def losses(self, step: StepContext) -> Losses:
         """The objective of [1], negated."""
         model = step.network(MODEL, GraphNetwork)
@@ -101,17 +114,16 @@ class GeneralizedM2(Method):
         labelled = step.labelled
         known = self._trace(model, labelled.images, labelled.labels, self.samples, step)
         ratios = known.log_likelihood + known.log_p - known.log_q
-        bound, log_evidence = (term.mean(-1) for term in importance_weighted(known.log_weights, ratios))
-        alpha = self.alpha * (step.data_size / self.labels)
-        supervised = -(bound + (1 + alpha) * log_evidence)
+        bound, log_label = (term.mean(-1) for term in importance_weighted(known.log_weights, ratios))
+        supervised = -(bound + (1 + self.alpha) * log_label)
         return Losses(
             {MODEL: reconstruction + kl + self.gamma * supervised},
             {
                 "reconstruction": reconstruction,
                 "kl": kl,
                 "elbo": -(reconstruction + kl),
-                "labelled_elbo": bound + log_evidence,
-                "classification": -log_evidence,
+                "labelled_elbo": bound + log_label,
+                "classification": -log_label,
             },
         )
 
@@ -128,16 +140,16 @@ class GeneralizedM2(Method):
         log_q, log_weights = list[Tensor](), list[Tensor]()
         for node in model.graph.inference:
             q = model.infer(node, features, values)
-            if isinstance(q, Gaussian):
+            if labels is not None and node.is_label:
+                label = labels[..., int(node.name[1:]) - 1]
+                values[node.name] = _inserted(model, node.name, label, q, step).repeat(1, samples, 1)
+                log_weights.append(log_density(q, values[node.name]))
+            elif isinstance(q, Gaussian):
                 noise = step.draws.normal(f"{kind} {node.name}", rows, model.widths[node.name])
                 values[node.name] = q.sample(noise)
-            elif labels is None:
+            else:
                 noise = step.draws.uniform(f"{kind} {node.name}", rows, model.widths[node.name])
                 values[node.name] = q.sample(noise, temperature)
-            else:
-                label = labels[..., int(node.name[1:]) - 1].repeat(1, samples)
-                values[node.name] = indicators(label, model.widths[node.name], q.log_probabilities)
-                log_weights.append(log_density(q, values[node.name]))
             log_q.append(log_density(q, values[node.name]))
         log_p = [
             log_density(model.generate(node, values), values[node.name])
@@ -165,7 +177,14 @@ class GeneralizedM2(Method):
             graph,
             plan.label_sizes,
             plan.likelihood,
+            continuous=self._continuous(len(plan.label_sizes)),
         )
+
+    def _continuous(self, labels: int) -> list[int]:
+        """The positions of continuous labels."""
+        if self.continuous == self.factors:
+            return list(range(labels))
+        return [_names(self.factors).index(name) for name in _names(self.continuous)]
 
 
 @dataclass(frozen=True)
@@ -179,12 +198,30 @@ class Trace:
 
 
 def importance_weighted(log_weights: Tensor, ratios: Tensor) -> tuple[Tensor, Tensor]:
-    """(..., B) each, from S samples (..., S, B): sum_s w_s / W ratio_s, and log(W / S).
+    """(..., B) each, from S samples (..., S, B): sum_s w_s / W ratio_s, and the mean of log w_s.
 
-    The first estimates the mean of the ratio over q(z|x,y), the second log q(y|x), both from z ~ q(z|x).
+    The first estimates the mean of the ratio over q(z|x,y), the second the mean of log q(y|x,z) over q(z|x),
+    which is at most log q(y|x).
     """
     weights = log_weights.softmax(-2)
-    return (weights * ratios).sum(-2), log_weights.logsumexp(-2) - math.log(log_weights.shape[-2])
+    return (weights * ratios).sum(-2), log_weights.mean(-2)
+
+
+def _inserted(
+    model: GraphNetwork, name: str, label: Tensor, q: Gaussian | Categorical, step: StepContext
+) -> Tensor:
+    """(P, B, width): the value of a known label (P, B).
+
+    A continuous label is uniform in the cell of width 1 around its value. Otherwise its density is unbounded.
+    """
+    if isinstance(q, Categorical):
+        return indicators(label, model.widths[name], q.log_probabilities)
+    place = step.draws.uniform(f"labelled {name}", label.shape[-1], 1).squeeze(-1) - 0.5
+    return model.standardised(label.to(q.mean) + place, name)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def log_density(distribution: Gaussian | Categorical, values: Tensor) -> Tensor:

@@ -9,8 +9,9 @@ IJCAI 2019.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
@@ -28,9 +29,10 @@ class _GroupVAE(Method):
     beta: Setting = 1.0
     content: int | Literal["half"] = "half"
     group_size: int = 2
-    shared: int | str = 1
+    shared: int | str = "class"
 
     strength: ClassVar[str | None] = "beta"
+    run_defaults: ClassVar[Mapping[str, Any]] = {"learning_rate": 1e-3}  # of the authors of [1]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -85,8 +87,12 @@ class MLVAE(_GroupVAE):
     posterior; [1], footnote 1, reports that this works as well as one c for all. beta = 1 is [1], and
     content = 0 the VAE.
 
-    All groups share the same factors, and the method gets no other label: `shared` is their number, counted
-    from the first factor of the data set, or their names, as in "shape,scale". A batch of 64 is 64 groups.
+    All groups share the same factors, and the method gets no other label: `shared` is their names, as in
+    "shape,scale", or their number, counted from the first factor of the data set. "class" is the first
+    categorical factor: a group is some images of one class, as in [1]. A batch of 64 is 64 groups.
+
+    In the authors' runs on MNIST a group is all images of a digit in a batch of 256. KL_content counts once
+    for m images, so large groups favour the content, but a single image then says less about it.
 
     Differs from [1]: the loss is divided by the number of images and not of groups in a batch, a constant
     factor that does not change the updates of Adam; groups are drawn again at each step and have one size.

@@ -9,8 +9,9 @@ selection for disentangling GANs, ICML 2020.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +23,8 @@ from unweave.nn.distributions.divergences import accuracy
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.distributions.likelihood import likelihood_named
 from unweave.nn.layers import as_numbers
-from unweave.nn.networks.gan import Generator, PairJudge, ReadingDiscriminator
+from unweave.nn.networks.classes import one_hot
+from unweave.nn.networks.gan import Generator, Guess, PairJudge, ReadingDiscriminator
 
 GENERATOR, DISCRIMINATOR, PAIR_JUDGE = "generator", "discriminator", "pair_judge"
 GENERATING_RATE, JUDGING_RATE = 1e-3, 2e-3
@@ -47,6 +49,11 @@ class InfoGAN(Method):
     clipped. The codes of encoder and decoder are sqrt(3) c, which has variance 1 like the codes of other
     methods.
 
+    With `categories`, 2 or more, the first code is one of so many categories, all equally likely, as in the
+    MNIST runs of [1]. The generator gets its indicator, and Q predicts a probability of each. Its information
+    has the weight lambda_categories, 1 in [1]. The code of an image is the likeliest category, as a number
+    that has mean 0 and variance 1 over all categories.
+
     As in [2], the discriminator is updated first, and then the generator twice. Updating both at once, from
     one forward pass, gives worse codes: see docs/methods/info_gan.md.
 
@@ -57,9 +64,13 @@ class InfoGAN(Method):
     lambda_: Setting = 0.05
     noise: int = 5
     variance: Variance = "unit"
+    categories: int = 0
+    lambda_categories: Setting = 1.0
 
     name: ClassVar[str] = "info_gan"
     own_networks: ClassVar[bool] = True
+    run_defaults: ClassVar[Mapping[str, Any]] = {"steps": 288_000}
+    added: ClassVar[frozenset[str]] = frozenset({"categories", "lambda_categories"})
     strength: ClassVar[str | None] = "lambda_"
     citation: ClassVar[str] = """@inproceedings{chen2016infogan,
   author = {Xi Chen and Yan Duan and Rein Houthooft and John Schulman and Ilya Sutskever and Pieter Abbeel},
@@ -69,10 +80,17 @@ class InfoGAN(Method):
   year = {2016}
 }"""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.categories == 1:
+            raise UnweaveError(
+                "categories of info_gan must be 0, for continuous codes only, or at least 2; got 1."
+            )
+
     @property
     def players(self) -> tuple[Player, ...]:
         """The generator, and the discriminator with Q."""
-        return _players(self.noise, self.variance)
+        return _players(self.noise, self.variance, self.categories)
 
     @property
     def turns(self) -> tuple[tuple[str, ...], ...]:
@@ -86,7 +104,20 @@ class InfoGAN(Method):
 
     def losses(self, step: StepContext) -> Losses:
         """The objectives of both players."""
-        return _info_losses(_play(step, self.noise), self.lambda_)
+        game = _play(step, self.noise)
+        losses = _info_losses(game, self.lambda_)
+        if not self.categories:
+            return losses
+        log_probabilities = game.guess.category.log_softmax(-1)
+        information = category_bound(log_probabilities, game.category)
+        # The bound and mean log Q differ by the entropy of the categories, which is constant.
+        players = {name: loss - self.lambda_categories * information for name, loss in losses.players.items()}
+        right = log_probabilities.argmax(-1) == game.category.argmax(-1)
+        terms = {
+            "category_information": information,
+            "category_accuracy": right.to(information.dtype).mean(-1),
+        }
+        return Losses(players, {**losses.terms, **terms} if losses.terms else {})
 
 
 @dataclass(frozen=True)
@@ -118,6 +149,7 @@ class InfoGANCR(Method):
 
     name: ClassVar[str] = "info_gan_cr"
     own_networks: ClassVar[bool] = True
+    run_defaults: ClassVar[Mapping[str, Any]] = {"steps": 322_560}
     strength: ClassVar[str | None] = "alpha"
     citation: ClassVar[str] = """@inproceedings{lin2020infogancr,
   author = {Zinan Lin and Kiran Koshy Thekumparampil and Giulia Fanti and Sewoong Oh},
@@ -200,13 +232,22 @@ class Game:
 
     real: Tensor | None  # (..., B): logits of D for images of the data; None: it is not the turn of D
     fake: Tensor  # (..., B): logits of D for generated images
-    guess: Gaussian  # Q of generated images
-    codes: Tensor  # that the images were generated from
+    guess: Guess  # Q of generated images
+    codes: Tensor  # continuous codes that the images were generated from
+    category: Tensor  # (..., B, K): indicators of their categories; K is 0 where there are none
 
 
 def information_bound(guess: Gaussian, codes: Tensor) -> Tensor:
     """(...): H(c) + mean log Q(c|x), at most the mutual information of codes and images, in nats."""
     return codes.shape[-1] * math.log(2) + guess.log_density(codes).sum(-1).mean(-1)
+
+
+def category_bound(log_probabilities: Tensor, category: Tensor) -> Tensor:
+    """(...): H + mean log Q, at most the mutual information of categories and images, in nats.
+
+    Log probabilities and indicators of the categories are (..., B, K); H = log K is the entropy.
+    """
+    return math.log(category.shape[-1]) + (log_probabilities * category).sum(-1).mean(-1)
 
 
 def draw_pairs(draws: Draws, rows: int, latents: int, gap: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -235,20 +276,22 @@ def _play(step: StepContext, noise: int) -> Game:
     discriminator = step.network(DISCRIMINATOR, ReadingDiscriminator)
     images, draws = step.batch.images, step.draws
     rows = images.shape[-4]
-    codes = _symmetric_uniform(draws, "codes", rows, discriminator.latents)
-    fake = step.networks[GENERATOR](_with_noise(codes, draws, "noise", noise)).sigmoid()
+    codes = _symmetric_uniform(draws, "codes", rows, discriminator.numbers)
+    category = _drawn_categories(draws, rows, discriminator.categories, codes)
+    inputs = torch.cat([category, _with_noise(codes, draws, "noise", noise)], dim=-1)
+    fake = step.networks[GENERATOR](inputs).sigmoid()
     if not step.is_turn_of(DISCRIMINATOR):
         logits, guess = discriminator(fake)
-        return Game(None, logits, guess, codes)
+        return Game(None, logits, guess, codes, category)
     logits, guess = discriminator(torch.cat([as_numbers(images), fake], dim=-4))
     real_logits, fake_logits = logits.chunk(2, dim=-1)
-    return Game(real_logits, fake_logits, guess[..., rows:, :], codes)
+    return Game(real_logits, fake_logits, guess.last_rows(rows), codes, category)
 
 
 def _info_losses(game: Game, lambda_: Setting) -> Losses:
     """-log D = softplus(-logit) and -log(1 - D) = softplus(logit)."""
     fooled = softplus(-game.fake).mean(-1)
-    information = information_bound(game.guess, game.codes)
+    information = information_bound(game.guess.numbers, game.codes)
     # The bound and mean log Q differ by the entropy of the codes, which is constant.
     players = {GENERATOR: fooled - lambda_ * information}
     if game.real is None:
@@ -260,18 +303,19 @@ def _info_losses(game: Game, lambda_: Setting) -> Losses:
         "discriminator": unsure,
         "discriminator_accuracy": accuracy(game.real, game.fake),
         "information": information,
-        "code_error": (game.guess.mean - game.codes).square().mean((-2, -1)),
+        "code_error": (game.guess.numbers.mean - game.codes).square().mean((-2, -1)),
     }
     return Losses(players, terms)
 
 
-def _players(noise: int, variance: Variance) -> tuple[Player, Player]:
+def _players(noise: int, variance: Variance, categories: int = 0) -> tuple[Player, Player]:
     def generator(plan: Blueprint) -> nn.Module:
-        return Generator(_checked_plan(plan).streams, plan.shape, plan.latents + noise)
+        inputs = plan.latents + noise + (categories - 1 if categories else 0)
+        return Generator(_checked_plan(plan).streams, plan.shape, inputs, categories)
 
     def discriminator(plan: Blueprint) -> nn.Module:
         return ReadingDiscriminator(
-            _checked_plan(plan).streams, plan.shape, plan.latents, variance == "learned"
+            _checked_plan(plan).streams, plan.shape, plan.latents, variance == "learned", categories
         )
 
     return (
@@ -304,6 +348,13 @@ def _with_noise(codes: Tensor, draws: Draws, purpose: str, noise: int) -> Tensor
     if noise == 0:
         return codes
     return torch.cat([codes, _symmetric_uniform(draws, purpose, codes.shape[-2], noise)], dim=-1)
+
+
+def _drawn_categories(draws: Draws, rows: int, categories: int, like: Tensor) -> Tensor:
+    """(..., rows, categories): indicators of categories, all equally likely."""
+    if not categories:
+        return like[..., :0]
+    return one_hot(draws.integers("categories", rows, [categories]), categories, like.dtype)
 
 
 def _symmetric_uniform(draws: Draws, purpose: str, rows: int, columns: int) -> Tensor:

@@ -12,6 +12,7 @@ from typing import ClassVar, Literal, TypeAlias
 import torch
 from torch import Tensor
 
+from unweave.errors import UnweaveError
 from unweave.methods.method import (
     AUTOENCODER,
     Adam,
@@ -35,6 +36,7 @@ from unweave.nn.distributions.divergences import (
 Divergence: TypeAlias = Literal["mmd", "stein", "adversarial"]
 
 DISCRIMINATOR = "discriminator"
+LAMBDAS: dict[Divergence, float] = {"mmd": 1000.0, "stein": 20.0, "adversarial": 10.0}
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class InfoVAE(Method):
 
     rec + (1 - alpha) KL(q(z|x) || p(z)) + (alpha + lambda - 1) D(q(z) || p(z)); [1], negated.
 
-    alpha = 0 and lambda = 1 is the VAE; alpha is at most 1, which removes the KL of each image and so does
-    not limit the information of its code. D compares the codes of a batch with the prior:
+    alpha = 0 and lambda = 1 is the VAE. alpha = 1 removes the KL of each image and so does not limit the
+    information of its code. D compares the codes of a batch with the prior:
 
     mmd: the squared maximum mean discrepancy of codes and as many draws from the prior.
     stein: codes move along Stein's variational gradient, by the surrogate -mean z . phi(z) with phi held
@@ -57,14 +59,19 @@ class InfoVAE(Method):
 
     `bandwidth` is the rule for the kernel of mmd and stein: see
     `unweave.nn.distributions.divergences.kernel_bandwidth`.
-    lambda = 1000 is the paper's value for mmd, which is small; for the others, in nats, use about 10.
+    lambda "auto" is 1000 for mmd, the paper's value, because this divergence is small. The others are in
+    nats: 20 for stein and 10 for adversarial.
+
+    [1] proves that the optimum has p(z|x) = q(z|x) for alpha < 1 and lambda > 0. alpha > 1 rewards the KL of
+    each image, and the loss then has no minimum. alpha + lambda < 1 would reward a divergence of q(z) from
+    the prior and is an error.
 
     Differs from [1], which does not specify the discriminator: it is that of [2] with leaky ReLU and Adam.
     Both players are updated at once, from one forward pass.
     """
 
     alpha: Setting = 0.0
-    lambda_: Setting = 1000.0
+    lambda_: Setting | Literal["auto"] = "auto"
     divergence: Divergence = "mmd"
     bandwidth: Bandwidth = "squared_dimension"
 
@@ -78,6 +85,22 @@ class InfoVAE(Method):
   pages = {5885--5892},
   year = {2019}
 }"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.lambda_, str):
+            object.__setattr__(self, "lambda_", LAMBDAS[self.divergence])
+        if not isinstance(self.prior_weight, Tensor) and self.prior_weight < 0:
+            raise UnweaveError(
+                f"alpha + lambda of info_vae must be at least 1; got alpha {self.alpha:g} and lambda "
+                f"{self.lambda_:g}, which would reward codes for not following the prior. Increase lambda."
+            )
+
+    @property
+    def prior_weight(self) -> Setting:
+        """The weight of the divergence from the prior: alpha + lambda - 1."""
+        lambda_ = LAMBDAS[self.divergence] if isinstance(self.lambda_, str) else self.lambda_
+        return self.alpha + lambda_ - 1
 
     @property
     def players(self) -> tuple[Player, ...]:
@@ -105,11 +128,7 @@ class InfoVAE(Method):
             divergence = verdict.kl
             terms |= {"divergence": divergence, "discriminator_accuracy": verdict.accuracy}
             others[DISCRIMINATOR] = verdict.loss
-        loss = (
-            forward.reconstruction
-            + (1 - self.alpha) * forward.kl
-            + (self.alpha + self.lambda_ - 1) * divergence
-        )
+        loss = forward.reconstruction + (1 - self.alpha) * forward.kl + self.prior_weight * divergence
         return Losses({AUTOENCODER: loss, **others}, terms)
 
 

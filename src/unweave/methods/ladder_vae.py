@@ -7,20 +7,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
 
-from unweave.methods.method import AUTOENCODER, Losses, Method, Player, Setting, StepContext
+from unweave.methods.method import AUTOENCODER, Losses, Method, Player, Setting, StepContext, growth
 from unweave.nn.networks.ladder import Ladder
+
+SHARE = 0.1  # of the steps of a run that is shorter than kl_warmup
 
 
 @dataclass(frozen=True)
 class LadderVAE(Method):
     """Ladder VAE: layers of latents, each with a prior given the layers above.
 
-    rec + beta_t sum_l KL(q(z_l | x, z_above) || p(z_l | z_above)), beta_t = beta min(1, t / warm_up).
+    rec + beta_t sum_l KL(q(z_l | x, z_above) || p(z_l | z_above)), beta_t = beta min(1, t / kl_warmup).
 
     t counts updates from 1. The top layer has the prior N(0, I) and is inferred from the image as in a VAE;
     layers = 1 is the VAE. For every layer below, the image and the layers above each give a Gaussian: a
@@ -32,14 +34,16 @@ class LadderVAE(Method):
 
     Differs from [1]: priors and the decoder get the latents of all layers above, not only of the next; this
     is the generative model of [2], here without its deterministic path and with dense layers. There is no
-    batch normalisation. warm_up is a number of updates; [1] counts epochs.
+    batch normalisation. kl_warmup is a number of updates; [1] counts epochs. A run that has fewer steps than
+    kl_warmup takes a tenth of them, as [1] has 200 of 2,000 epochs.
     """
 
     beta: Setting = 1.0
-    warm_up: Setting = 10_000.0
+    kl_warmup: Setting = 10_000.0
     layers: int = 3
 
     name: ClassVar[str] = "ladder_vae"
+    renamed: ClassVar[Mapping[str, str]] = {"warm_up": "kl_warmup"}
     own_networks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"layers": 1}
     strength: ClassVar[str | None] = "beta"
@@ -72,8 +76,8 @@ class LadderVAE(Method):
         rec = ladder.decoder.reconstruction(inferred.latents, images, step.likelihood)
         layer_kl = [posterior.kl().mean(-1) for posterior in inferred.posteriors]
         kl = torch.stack(layer_kl).sum(dim=0)
-        updates = torch.as_tensor(step.step, dtype=kl.dtype, device=kl.device) + 1
-        beta = self.beta * (updates / self.warm_up).clamp(max=1)  # warm_up = 0: no warm-up
+        begun = replace(step, step=step.step + 1)  # so that kl_warmup = 0 is no warm-up
+        beta = self.beta * growth(begun, self.kl_warmup, SHARE, kl)
         terms = {"reconstruction": rec, "kl": kl, "elbo": -(rec + kl), "weight": beta.expand_as(kl)}
         by_layer = {f"kl_{layer}": part for layer, part in enumerate(reversed(layer_kl), 1)}
         return Losses({AUTOENCODER: rec + beta * kl}, terms | by_layer)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -22,8 +22,12 @@ from unweave.nn.layers import as_numbers
 from unweave.nn.networks.perceptual import Perceptual, distance
 from unweave.nn.networks.tables import CodeTables
 from unweave.nn.networks.two_parts import Part, TwoPartAutoencoder, part_size
+from unweave.nn.schedule import CosineStages
 
 CODES = "codes"
+
+# Learning rates of the authors' code at the beginning of each stage; all end at LAST_RATE.
+GENERATOR_RATE, CODE_RATE, ENCODER_RATE, LAST_RATE = 3e-4, 3e-3, 1e-4, 1e-5
 
 
 @dataclass(frozen=True)
@@ -42,12 +46,18 @@ class LORD(Method):
 
     The class code is the first `class_latents` dimensions. (In [1] content is everything but the class; here
     the content of a swap is the class code.) The class is the combination of values of `class_factors`: names
-    with commas between them, or "first". Training uses a fixed set of `points` images.
+    with commas between them; "class" is the first categorical factor. Training uses a fixed set of `points`
+    images. With decoder = "adain" the class code modulates the layers of G, as in [1], and the architecture's
+    decoder is not used.
 
-    Differs from [1]: the class code is an input of G next to the content and does not modulate its layers.
-    Weights are those of the authors' second code, whose loss has this scale, and which has |x - G| for rec.
-    As in that code, Adam also changes a code in steps whose batch does not contain it, and once or twice
-    after the first stage.
+    Learning rates are those of the authors' PyTorch code, not the run's: 3e-4 for G and 3e-3 for the codes in
+    the first stage, 1e-4 for encoders and G in the second; each falls to 1e-5 by a cosine. Adam has beta1
+    0.5. Weights are those of that code too. Codes of fewer dimensions than the authors' (256 and 128) are
+    multiples of what Adam changes, so that their length grows as fast.
+
+    Differs from [1]: by default the class code is an input of G next to the content. Without the weights of
+    VGG-16 d is another distance. rec replaces |x - G|. One Adam trains G in both stages; the authors start a
+    second one. The penalty is that of the code without noise, which has the same gradient on average.
     """
 
     content_std: Setting = 1.0
@@ -56,10 +66,13 @@ class LORD(Method):
     second_stage: Setting = 0.5
     perceptual: Perceptual = "laplacian"
     class_latents: Part = "half"
-    class_factors: str = "first"
+    class_factors: str = "class"
     points: int = 10_000
+    decoder: Literal["concatenated", "adain"] = "concatenated"
 
     name: ClassVar[str] = "lord"
+    has_prior: ClassVar[bool] = False
+    added: ClassVar[frozenset[str]] = frozenset({"decoder"})
     own_networks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"points": 1}
     strength: ClassVar[str | None] = "content_decay"
@@ -85,10 +98,12 @@ class LORD(Method):
 
     @property
     def players(self) -> tuple[Player, ...]:
-        """Encoders and decoder, and the codes, whose rate is that of the authors' code."""
+        """Encoders and decoder, and the codes, which stay as they are in the second stage."""
+        networks = self._stages(GENERATOR_RATE, (GENERATOR_RATE, LAST_RATE), (ENCODER_RATE, LAST_RATE))
+        codes = self._stages(CODE_RATE, (CODE_RATE, LAST_RATE), (0.0, 0.0))
         return (
-            Player(AUTOENCODER, self._autoencoder),
-            Player(CODES, self._tables, Adam(learning_rate=3e-3, beta1=0.5, beta2=0.999)),
+            Player(AUTOENCODER, self._autoencoder, Adam(GENERATOR_RATE, beta1=0.5), schedule=networks),
+            Player(CODES, self._tables, Adam(CODE_RATE, beta1=0.5), schedule=codes),
         )
 
     @property
@@ -137,10 +152,21 @@ class LORD(Method):
         rec = reconstruction_loss(logits, images, step.likelihood) / math.prod(images.shape[-3:])
         return rec + distance(likelihood_named(step.likelihood).mean(logits), images, self.perceptual)
 
+    def _stages(self, rate: float, first: tuple[float, float], second: tuple[float, float]) -> CosineStages:
+        """The schedule of learning rates that fall in each stage from one number to another."""
+        shares = [(begin / rate, end / rate) for begin, end in (first, second)]
+        return CosineStages(self.second_stage, *shares)
+
     def _autoencoder(self, plan: Blueprint) -> TwoPartAutoencoder:
         first = self.content_dimensions(plan.latents)
         return TwoPartAutoencoder(
-            plan.streams, plan.shape, plan.latents, first, plan.architecture, plan.likelihood
+            plan.streams,
+            plan.shape,
+            plan.latents,
+            first,
+            plan.architecture,
+            plan.likelihood,
+            modulated=self.decoder == "adain",
         )
 
     def _tables(self, plan: Blueprint) -> CodeTables:

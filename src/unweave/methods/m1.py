@@ -12,9 +12,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from unweave.data.supervision import Perfect
+from unweave.data.supervision import Chosen
 from unweave.methods.method import AUTOENCODER, Blueprint, Losses, Method, Player, StepContext, elbo_terms
 from unweave.methods.sampling import Labels, Sampling
+from unweave.methods.step import network_of
 from unweave.nn.distributions.categorical import indicators
 from unweave.nn.layers import Linear, at_least_float32
 
@@ -50,7 +51,8 @@ class M1(Method):
 
     rec + KL for the VAE; -sum_j log p(y_j|z), z ~ q(z|x), for a classifier; [1], section 2.1.
 
-    The codes are those of the VAE: the labels do not change them. The logged `accuracy` of the classifier is
+    The codes are those of the VAE: the labels do not change them. `factors` are the names of the labelled
+    factors with commas between them, "first" or "all". The logged `accuracy` of the classifier is
     measured on the labelled points.
 
     Differs from [1]: the classifier is a dense layer of 256 with a softmax for each factor, where [1] has a
@@ -58,9 +60,11 @@ class M1(Method):
     """
 
     labels: int = 1000
+    factors: str = "all"
 
     name: ClassVar[str] = "m1"
     least: ClassVar[Mapping[str, int]] = {"labels": 1}
+    added: ClassVar[frozenset[str]] = frozenset({"factors"})
     citation: ClassVar[str] = CITATION
 
     @property
@@ -70,8 +74,16 @@ class M1(Method):
 
     @property
     def sampling(self) -> Sampling:
-        """Images, and a batch with labels of all factors."""
-        return Labels(self.labels, Perfect())
+        """Images, and a batch with labels of the chosen factors."""
+        return Labels(self.labels, Chosen(self.factors))
+
+    def networks(self, plan: Blueprint) -> dict[str, nn.Module]:
+        """The VAE's networks and the classifier."""
+        return super().networks(plan) | {CLASSIFIER: Classifier(plan)}
+
+    def predict(self, networks: Mapping[str, nn.Module], images: Tensor) -> Tensor:
+        """(P, B, k): the most likely value of each labelled factor, at the mean of q(z|x)."""
+        return most_likely(network_of(networks, CLASSIFIER, Classifier)(self.encode(networks, images).mean))
 
     def losses(self, step: StepContext) -> Losses:
         """The objectives of the VAE and of the classifier."""
@@ -94,3 +106,8 @@ class M1(Method):
             elbo_terms(forward)
             | {"classification": classification, "accuracy": torch.stack(accuracies).mean(0)},
         )
+
+
+def most_likely(log_probabilities: Sequence[Tensor]) -> Tensor:
+    """(..., k): the most likely value of each label, from log-probabilities (..., size) of each."""
+    return torch.stack([label.argmax(-1) for label in log_probabilities], dim=-1)

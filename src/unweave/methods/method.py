@@ -34,6 +34,7 @@ from unweave.methods.step import LabelledCodes as LabelledCodes
 from unweave.methods.step import Losses as Losses
 from unweave.methods.step import StepContext as StepContext
 from unweave.methods.step import elbo_terms as elbo_terms
+from unweave.methods.step import growth as growth
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.networks.architectures import build_decoder, build_encoder
 from unweave.nn.networks.coding import Decodes, Encodes
@@ -41,6 +42,7 @@ from unweave.nn.networks.vae import Decoder, Discriminator, Encoder
 from unweave.nn.optimiser import Adam as Adam
 from unweave.nn.optimiser import AdamW as AdamW
 from unweave.nn.optimiser import Optimiser
+from unweave.nn.schedule import Schedule
 from unweave.streams import Stream
 
 Setting: TypeAlias = float | Tensor
@@ -73,8 +75,9 @@ class Player:
     """A network that is trained with an optimiser and a loss of its own; its parameters are (P, ...).
 
     Without an optimiser of its own it uses the run's, with the run's learning rate; without a schedule, the
-    run's schedule. The run's warm-up applies to all players. It starts after
-    the share `starts` of the steps; before, its networks are absent and cost nothing. A `precise` player
+    run's schedule. A schedule is a name, or, in a method with `own_networks`, a function of the elapsed share
+    of the steps. The run's warm-up applies to all players. It starts after the share `starts` of the steps;
+    before, its networks are absent and cost nothing. A `precise` player
     computes in tf32 where the other players of a run compute in bf16.
     """
 
@@ -83,7 +86,23 @@ class Player:
     optimiser: Optimiser | None = None
     starts: Setting = 0.0
     precise: bool = False
-    schedule: str | None = None
+    schedule: str | Schedule | None = None
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Another objective of a player's network, with an optimiser and moments of its own.
+
+    Adam divides a gradient by its root mean square, so one optimiser of a sum follows the term with the
+    largest gradient. With phases, the scales of the objectives do not matter. `trains` is the name of a
+    player, or of a part of its network, such as "autoencoder.encoder". The learning rate is `rate` times that
+    of the optimiser, or, without one, of the run. `turns` and `Losses.players` name phases like players.
+    """
+
+    name: str
+    trains: str
+    optimiser: Optimiser | None = None
+    rate: Setting = 1.0
 
 
 @dataclass(frozen=True)
@@ -97,13 +116,23 @@ class Method(ABC):
     # False: trains the architecture's encoder and decoder, which all such methods of a population share.
     # True: all its networks are those of its players.
     own_networks: ClassVar[bool] = False
+    # Whether a prior sets the scale of the codes. Otherwise metrics that depend on it get standardised codes.
+    has_prior: ClassVar[bool] = True
+    # Whether each code of an image is one of a few values, which metrics may count.
+    discrete_codes: ClassVar[bool] = False
+    # Fields of RunSpec whose defaults differ for this method, such as {"steps": 150_000}.
+    run_defaults: ClassVar[Mapping[str, Any]] = {}
+    # Settings that the first version of the method lacked. Specs state them only where they differ from their
+    # defaults, so that the ids of older runs stay the same.
+    added: ClassVar[frozenset[str]] = frozenset()
+    renamed: ClassVar[Mapping[str, str]] = {}  # earlier names of settings, which older specs have
 
     def __post_init__(self) -> None:
         kinds = _hints(type(self))
         for setting in fields(self):
             value = getattr(self, setting.name)
             fits, expected = _fits(value, kinds[setting.name])
-            if fits and setting.name in self.least:
+            if fits and setting.name in self.least and isinstance(value, int):
                 smallest = self.least[setting.name]
                 fits, expected = value >= smallest, f"at least {smallest}"
             if not fits:
@@ -118,13 +147,19 @@ class Method(ABC):
         return ()
 
     @property
+    def phases(self) -> tuple[Phase, ...]:
+        """Further objectives of the players' networks, for methods with networks of their own."""
+        return ()
+
+    @property
     def turns(self) -> tuple[tuple[str, ...], ...]:
         """Which players are updated together, turn after turn, in one update; by default all at once.
 
         Each turn has its own forward pass, with the same batch and draws, and networks as the last turn left
         them. A player may have several turns. Turns are for methods with networks of their own.
         """
-        return (tuple(player.name for player in self.players),)
+        names = [player.name for player in self.players] + [phase.name for phase in self.phases]
+        return (tuple(names),)
 
     @property
     def sampling(self) -> Sampling:
@@ -149,6 +184,20 @@ class Method(ABC):
     def content_dimensions(self, latents: int) -> int:  # noqa: ARG002
         """How many dimensions, the first ones, are content, and the rest style; 0 where there is no split."""
         return 0
+
+    def code_blocks(self, latents: int) -> Mapping[str, Sequence[int]]:
+        """The dimensions of each block, such as content and style, by its name; empty without blocks.
+
+        Scores of blocks use them. The block that holds the labelled or shared factors is called "content".
+        """
+        content = self.content_dimensions(latents)
+        if not 0 < content < latents:
+            return {}
+        return {"content": range(content), "style": range(content, latents)}
+
+    def codes_without_prior(self, latents: int) -> Sequence[int]:
+        """The codes whose scale no prior sets: none or all of them, unless the method says otherwise."""
+        return () if self.has_prior else range(latents)
 
     def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:  # noqa: ARG002
         """The posteriors that codes are drawn from: images of a pair or group may share theirs.
@@ -205,7 +254,17 @@ def _hints(kind: type[Method]) -> dict[str, Any]:
 @cache
 def _numeric_fields(kind: type[Method]) -> tuple[str, ...]:
     kinds = _hints(kind)
-    return tuple(setting.name for setting in fields(kind) if kinds[setting.name] == Setting)
+    return tuple(setting.name for setting in fields(kind) if Setting in _alternatives(kinds[setting.name]))
+
+
+def _alternatives(kind: Any) -> tuple[Any, ...]:
+    """The types of which a field may be, with numbers that may be tensors as one of them."""
+    if get_origin(kind) not in (Union, UnionType):
+        return (kind,)
+    numeric, parts = get_args(Setting), get_args(kind)
+    if not set(numeric) <= set(parts):
+        return parts
+    return Setting, *(part for part in parts if part not in numeric)
 
 
 def _fits(value: object, kind: Any) -> tuple[bool, str]:
@@ -219,7 +278,7 @@ def _fits(value: object, kind: Any) -> tuple[bool, str]:
     if kind is str:
         return isinstance(value, str), "a text"
     if get_origin(kind) in (Union, UnionType):
-        parts = [_fits(value, part) for part in get_args(kind)]
+        parts = [_fits(value, part) for part in _alternatives(kind)]
         return any(fits for fits, _ in parts), " or ".join(expected for _, expected in parts)
     choices = get_args(kind)
     return value in choices, " or ".join(repr(choice) for choice in choices)

@@ -1,4 +1,4 @@
-"""The quantised-latent autoencoder [1]: codes of a few values per dimension, and weight decay.
+"""The quantised-latent autoencoder [1]: codes of a few values per dimension, and decoupled weight decay.
 
 [1] Hsu, Dorrell, Whittington, Wu, Finn: Disentanglement via latent quantization, NeurIPS 2023.
 [2] Its authors' program: github.com/kylehkhsu/latent_quantization.
@@ -9,42 +9,48 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from unweave.methods.method import AUTOENCODER, Losses, Method, Player, Setting, StepContext
+from unweave.methods.method import AUTOENCODER, AdamW, Losses, Method, Player, Setting, StepContext
 from unweave.nn.networks.quantised import QuantisedAutoencoder
+
+RATE = 1e-3  # the learning rate of [2]
 
 
 @dataclass(frozen=True)
 class QLAE(Method):
-    """QLAE: quantised latents, one codebook per dimension, and weight decay.
+    """QLAE: quantised latents, one codebook per dimension, and decoupled weight decay.
 
-    rec / N + lambda_quantize Q + lambda_commit C + weight_penalty W / 2; [1].
+    rec / N + lambda_quantize Q + lambda_commit C, minimised by AdamW with weight decay `decay`; [1].
 
     N is the number of pixels times channels: [1] weighs means. Each dimension of the encoder's output z is
     replaced by the nearest value v of the dimension's codebook. Q = mean |sg(z) - v|^2 moves the values
     towards the codes, C = mean |z - sg(v)|^2 the codes towards the values (means over batch and latents; sg:
     stop gradient). rec is that of the decoder at v, and its gradient goes to z as if v were z
-    (straight through). W is the sum of all squared weights of encoder and decoder. There is no noise and no
-    prior.
+    (straight through). There is no noise and no prior. With lambda_quantize = 0 the codebook stays fixed.
 
-    Defaults are those of [2] where it has them: 10 values and both lambdas 0.01; there are twice as many
-    latents as factors, learning rate 1e-3, batches of 128.
+    At each update, weights also shrink by the learning rate 1e-3 times `decay`. Biases and the codebook do
+    not, as in [2].
 
-    Differs from [1]: the weight decay is part of the loss, whose gradient Adam rescales; [1] uses the
-    decoupled decay of AdamW with 0.1. Hence another name and another number. Differs from [2]: its
-    decoder has style blocks, and the gradient of each weight is clipped to [-1, 1].
+    Defaults are those of [2]: 10 values, both lambdas 0.01, decay 0.1. Its runs have twice as many latents as
+    factors, batches of 128 and 200,000 updates.
+
+    Differs from [2]: its decoder has style blocks, and it clips the gradient of each weight to [-1, 1], which
+    gradients of mean losses do not reach.
     """
 
     lambda_quantize: Setting = 0.01
     lambda_commit: Setting = 0.01
-    weight_penalty: Setting = 1e-6
+    decay: Setting = 0.1
     values_per_latent: int = 10
 
     name: ClassVar[str] = "qlae"
+    has_prior: ClassVar[bool] = False
     own_networks: ClassVar[bool] = True
+    discrete_codes: ClassVar[bool] = True
+    run_defaults: ClassVar[Mapping[str, Any]] = {"batch": 128, "steps": 200_000}
     least: ClassVar[Mapping[str, int]] = {"values_per_latent": 2}
-    strength: ClassVar[str | None] = "weight_penalty"
+    strength: ClassVar[str | None] = "decay"
     citation: ClassVar[str] = """@inproceedings{hsu2023disentanglement,
   author = {Kyle Hsu and William Dorrell and James C. R. Whittington and Jiajun Wu and Chelsea Finn},
   title = {Disentanglement via Latent Quantization},
@@ -62,6 +68,7 @@ class QLAE(Method):
                 lambda plan: QuantisedAutoencoder(
                     plan.streams, plan.shape, plan.latents, plan.architecture, size, plan.likelihood
                 ),
+                AdamW(learning_rate=RATE, weight_decay=self.decay, decayed="weights"),
             ),
         )
 
@@ -72,7 +79,7 @@ class QLAE(Method):
 
     @property
     def exact_weights(self) -> bool:
-        """True: rounding to bfloat16 would lose the gradient of the penalty."""
+        """True: with weights in bfloat16, codes would often cross the border between two values."""
         return True
 
     def losses(self, step: StepContext) -> Losses:
@@ -84,12 +91,11 @@ class QLAE(Method):
         rec = parts.decoder.reconstruction(straight_through, images, step.likelihood)
         quantisation = (z.detach() - values).square().mean((-2, -1))
         commitment = (z - values.detach()).square().mean((-2, -1))
-        squared_weights = parts.squared_weights()
         loss = (
             rec / math.prod(images.shape[-3:])
             + self.lambda_quantize * quantisation
             + self.lambda_commit * commitment
-            + 0.5 * self.weight_penalty * squared_weights
         )
+        squared_weights = parts.squared_weights().detach()
         terms = {"reconstruction": rec, "quantisation": quantisation, "squared_weights": squared_weights}
         return Losses({AUTOENCODER: loss}, terms)

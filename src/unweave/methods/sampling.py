@@ -6,6 +6,7 @@ in it: a batch of n groups of m has the images of the first group in rows 0 to m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -48,19 +49,55 @@ class Sequences:
     together: int
     # Factors that stay constant besides categorical ones: their names, or the number of first factors.
     content: int | tuple[str, ...] = ()
-    step: int = 1  # how many values a factor may move from one frame to the next
+    # How many values a factor may move from one frame to the next; None: all frames are independent.
+    step: int | None = 1
+
+
+@dataclass(frozen=True)
+class Balance:
+    """At each step images of some values of one label; all labels that have several values take turns.
+
+    A batch has `values` times `images` places. Neighbours have the same value. Only values with two images or
+    more are drawn, and images are drawn without replacement; the index of an empty place is -1. The last
+    `held_out` points of the labelled set are drawn in the same way into a second half of the batch, and never
+    into the first.
+    """
+
+    values: int
+    images: int
+    held_out: int = 0
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Single images, and at each step as many images from a fixed labelled set."""
+    """Single images, and at each step images from a fixed labelled set: as many, or a balanced batch."""
 
     points: int  # in the labelled set
     labeller: Labeller = PERFECT
     together: int = 1
+    balance: Balance | None = None
 
 
 Sampling: TypeAlias = Images | Pairs | Groups | Sequences | Labels
+
+
+def images_per_step(sampling: Sampling, batch: int) -> int:
+    """How many images one step sees, the labelled ones included; a batch is so many images, pairs or groups.
+
+    >>> images_per_step(Pairs(), 64), images_per_step(Labels(100), 64)
+    (128, 128)
+    """
+    images = batch * sampling.together
+    if not isinstance(sampling, Labels):
+        return images
+    if sampling.balance is None:
+        return images + batch
+    return images + sampling.balance.values * sampling.balance.images
+
+
+def labels_in_turn(sizes: Sequence[int]) -> tuple[int, ...]:
+    """The columns of the labels that take turns in balanced batches: those with more than one value."""
+    return tuple(column for column, size in enumerate(sizes) if size > 1) or tuple(range(len(sizes)))
 
 
 def factors_in(text: int | str) -> int | tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -206,6 +206,7 @@ class S2FactorVAE(SemiSupervised):
     second_batch: bool = FactorVAE.second_batch
 
     name: ClassVar[str] = "s2_factor_vae"
+    run_defaults: ClassVar[Mapping[str, Any]] = FactorVAE.run_defaults
     strength: ClassVar[str | None] = FactorVAE.strength
 
     @property

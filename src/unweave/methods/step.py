@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from unweave.errors import UnweaveError
@@ -151,6 +152,19 @@ class StepContext:
     def network(self, name: str, kind: type[Network]) -> Network:
         """The network of a player, which must be of this class."""
         return network_of(self.networks, name, kind)
+
+
+def growth(step: StepContext, updates: float | Tensor, share: float, like: Tensor) -> Tensor:
+    """How far a schedule of so many updates is before this update: from 0 to 1, () or (P,).
+
+    A run that is shorter than the schedule would never complete it. There the schedule takes a share of the
+    run's steps. `like` has the type and device of the result.
+    """
+    step_number, steps = (
+        torch.as_tensor(number, dtype=like.dtype, device=like.device) for number in (step.step, step.steps)
+    )
+    growing = torch.where(steps < updates, step_number / (share * steps), step_number / updates)
+    return growing.clamp(max=1)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 from unweave.lazy import lazy_names
 from unweave.metrics.beta_vae_score import BetaVAEScore, beta_vae_score
+from unweave.metrics.block_mig import block_mig
 from unweave.metrics.block_r2 import BlockR2, block_r2
+from unweave.metrics.block_separation import BlockSeparation, block_separation
 from unweave.metrics.dci import DCI, dci
 from unweave.metrics.dci_es import DCIES, dci_es
 from unweave.metrics.dci_es_forest import dci_es_forest
@@ -44,6 +46,7 @@ from unweave.metrics.sap import sap
 from unweave.metrics.selection import model_centrality, udr
 from unweave.metrics.sepin import SEPIN, sepin
 from unweave.metrics.shd import structural_hamming_distance
+from unweave.metrics.swap_consistency import SwapConsistency, swap_consistency
 from unweave.metrics.table import METRICS, SUITES
 from unweave.metrics.total_correlation import (
     mean_pairwise_information,
@@ -64,6 +67,7 @@ __all__ = [
     "SUITES",
     "BetaVAEScore",
     "BlockR2",
+    "BlockSeparation",
     "Downstream",
     "Explicitness",
     "FactorVAEScore",
@@ -72,10 +76,13 @@ __all__ = [
     "Measured",
     "Metric",
     "Representation",
+    "SwapConsistency",
     "UnifiedScores",
     "ZMaxVar",
     "beta_vae_score",
+    "block_mig",
     "block_r2",
+    "block_separation",
     "compute",
     "dci",
     "dci_es",
@@ -109,6 +116,7 @@ __all__ = [
     "sepin",
     "statistical_efficiency",
     "structural_hamming_distance",
+    "swap_consistency",
     "total_correlation",
     "udr",
     "unified_scores",

@@ -33,6 +33,12 @@ EASTWOOD2023 = """@inproceedings{eastwood2023,
   booktitle = {International Conference on Learning Representations},
   year = {2023}
 }"""
+GABBAY2020 = """@inproceedings{gabbay2020lord,
+  author = {Aviv Gabbay and Yedid Hoshen},
+  title = {Demystifying Inter-Class Disentanglement},
+  booktitle = {International Conference on Learning Representations},
+  year = {2020}
+}"""
 HIGGINS2017 = """@inproceedings{higgins2017,
   author = {Irina Higgins and Loic Matthey and Arka Pal and Christopher Burgess and Xavier Glorot and
     Matthew Botvinick and Shakir Mohamed and Alexander Lerchner},

@@ -56,11 +56,15 @@ def for_kinds(metric: Metric, kinds: Sequence[FactorKind], missing: bool) -> Met
 
 def _with(metric: Metric, words: Sequence[str], change: Callable[[Function], Function]) -> Metric:
     detailed = None if metric.mixed is not None or metric.detailed is None else change(metric.detailed)
+    discrete = metric.for_discrete_codes
+    if discrete is not None:
+        discrete = discrete._replace(estimator=with_words(discrete.estimator, *words))
     return replace(
         metric,
         function=change(metric.function),
         detailed=detailed,
         estimator=with_words(metric.estimator, *words),
+        for_discrete_codes=discrete,
         for_wide_codes=None,  # its options are those of the function that was replaced
     )
 

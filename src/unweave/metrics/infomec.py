@@ -43,11 +43,13 @@ def infomec(
 ) -> InfoMEC:
     """Return InfoM, InfoE and InfoC; at most 1, higher is better. Of noise only InfoE is about 0.
 
-    With U_ij = I(z_i; v_j) / H(v_j) and a = the number of active codes (range > 1/20 of the largest):
+    With U_ij = I(z_i; v_j) / H(v_j) and a = the number of active codes (range > 1/20 of the largest, or > 0
+    for discrete codes):
     InfoM = (mean over active i of max_j U_ij / sum_j U_ij - 1/k) / (1 - 1/k),
     InfoC = (mean_j of max_i U_ij / sum_i U_ij - 1/a) / (1 - 1/a) over active i,
     InfoE = mean_j 1 - (log loss of v_j predicted from all codes) / log(values of v_j).
-    I is Ross's nearest-neighbour estimate with 10 neighbours or, for `discrete` codes, counted. The
+    I is Ross's nearest-neighbour estimate with 10 neighbours or, for `discrete` codes, counted. Evaluations
+    of runs count if the method quantises its codes (QLAE), and the protocol then says "counted". The
     predictor is a multinomial logistic regression on standardised (or one-hot) codes, classes balanced, no
     penalty, scored on its own training data after at most 100 steps of L-BFGS. The 100 steps are part of the
     definition: with very many values or few points they can end 0.01 short. Classes that can be separated

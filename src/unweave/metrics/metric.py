@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -15,6 +15,7 @@ from unweave.errors import UnweaveError
 from unweave.metrics.downstream import Downstream, statistical_efficiency
 from unweave.metrics.representation import Representation
 from unweave.metrics.requests import INPUTS, PUBLISHED, Conditions, Inputs, Needs, check_needs
+from unweave.metrics.swap_consistency import Judge
 from unweave.plugins.loading import is_reference
 from unweave.streams import Stream
 
@@ -26,7 +27,7 @@ Change: TypeAlias = Literal["permutation", "sign", "scale", "rotation", "copies"
 FactorsAs: TypeAlias = Literal["labels", "labels with gaps", "numbers"]
 
 # Numbers that come with some scores but are none themselves, so the range is not theirs.
-COUNTS = ("active", "efficiency", "size")
+COUNTS = ("active", "accuracy", "efficiency", "size")
 
 # Scores on the points that trees were fitted to. Trees memorise half of the points better than all of them,
 # so halves do not show how such a score varies.
@@ -45,6 +46,13 @@ class Mixed(NamedTuple):
 
 class ForWideCodes(NamedTuple):
     """Options and estimator of a metric of a suite if there are more than `WIDE` codes."""
+
+    options: Mapping[str, Any]
+    estimator: str
+
+
+class ForDiscreteCodes(NamedTuple):
+    """Options and estimator of a metric if all codes are known to have a few values only."""
 
     options: Mapping[str, Any]
     estimator: str
@@ -77,6 +85,8 @@ class Metric:
     factors_as: FactorsAs = "labels"  # how factors that are not all whole numbers are given to it
     mixed: Mixed | None = None  # what is called in its place for such factors
     for_wide_codes: ForWideCodes | None = None
+    for_discrete_codes: ForDiscreteCodes | None = None
+    depends_on_scale: bool = False  # whether its scores depend on the scale that a prior gives to codes
     halves_rows: bool = False  # of rows, one half gives the points to fit on and the other those to test on
 
     def __post_init__(self) -> None:
@@ -102,7 +112,8 @@ class Metric:
         It states the estimator, the representation, and where the data differ from those of the published
         study: n, the number of points, or of points to train and to test on; `rows`, the number of rows among
         which an intervening metric had to look for matching ones; `halves`, if one half of these is fitted to
-        and the other is tested on; `disjoint`, if test points show other images than training points.
+        and the other is tested on; `disjoint`, if test points show other images than training points;
+        `standardised`, if the codes have no scale of their own and the score depends on it.
 
         >>> from unweave.metrics import metric_named
         >>> metric_named("mig").protocol("sampled")
@@ -116,6 +127,7 @@ class Metric:
             *(sizes if self.sizes else ()),
             *self.inputs.protocol_words(conditions),
             *(["halves"] if self.halves_rows and conditions.rows is not None else ()),
+            *(["standardised"] if self.depends_on_scale and conditions.standardised else ()),
             *([representation] if self.of_representation else ()),
         )
 
@@ -168,6 +180,9 @@ def measure(
     representation: Representation | None = None,
     images: NDArray[np.uint8] | None = None,
     blocks: Mapping[str, Sequence[int]] | None = None,
+    block_factors: Mapping[str, Sequence[int]] | None = None,
+    factor_names: Sequence[str] | None = None,
+    judge: Judge | None = None,
     seed: int | Stream = 0,
 ) -> Measured:
     """All numbers and matrices of a metric; what the metric does not need may be None."""
@@ -180,6 +195,9 @@ def measure(
         "representation": representation,
         "images": images,
         "blocks": blocks,
+        "block_factors": block_factors,
+        "factor_names": factor_names,
+        "judge": judge,
     }
     names = metric.inputs.arguments
     for name in names:
@@ -214,10 +232,16 @@ def _numbers(name: str, result: Any) -> dict[str, float]:
         return {f"{name}.{key}": float(value) for key, value in result.items()}
     if isinstance(result, tuple):
         fields = result._asdict().items()  # type: ignore[attr-defined]
-        numbers = {key: float(value) for key, value in fields if np.ndim(value) == 0}
+        numbers = {key: float(value) for key, value in _flat(fields) if np.ndim(value) == 0}
         # A field that is called "score" is the metric itself.
         return {name if key == "score" else f"{name}.{key}": value for key, value in numbers.items()}
     return {name: float(result)}
+
+
+def _flat(fields: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Fields by name; a field that is a dictionary is replaced by its entries."""
+    for key, value in fields:
+        yield from value.items() if isinstance(value, Mapping) else [(key, value)]
 
 
 def _matrices(result: Any) -> dict[str, NDArray[np.float64]]:

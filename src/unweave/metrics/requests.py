@@ -20,6 +20,9 @@ Needs: TypeAlias = Literal[
     "unsupervised",
     "images",
     "blocks",
+    "blocks+test",
+    "blocks+factors",
+    "swaps",
 ]
 
 
@@ -32,6 +35,7 @@ class Conditions(NamedTuple):
     drawn: int = 10_000  # images whose likelihood is computed
     rows: int | None = None  # among which matching ones were looked for, where no others can be encoded
     disjoint: bool = False  # whether test points show other images than training points
+    standardised: bool = False  # whether metrics that depend on the scale of codes get standardised ones
 
 
 PUBLISHED = Conditions()
@@ -91,6 +95,23 @@ INPUTS: dict[Needs, Inputs] = {
     "blocks": Inputs(
         "codes and factors, and which codes form a block, such as content and style",
         ("codes", "factors", "blocks"),
+    ),
+    "blocks+test": Inputs(
+        "codes and factors, test data or a third of them, and which codes form a block",
+        ("codes", "factors", "blocks"),
+        options=("test",),
+        uses=("train", "test", "disjoint"),
+    ),
+    "blocks+factors": Inputs(
+        "codes, factors, test data or a third of them, and the codes and factors of each block",
+        ("codes", "factors", "blocks", "block_factors"),
+        options=("test", "factor_names"),
+        uses=("train", "test", "disjoint"),
+    ),
+    "swaps": Inputs(
+        "a run: codes and factors, the codes and factors of each block, and a judge of decoded images",
+        ("codes", "factors", "blocks", "block_factors", "judge"),
+        options=("factor_names",),
     ),
 }
 

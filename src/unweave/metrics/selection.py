@@ -79,21 +79,25 @@ def model_centrality(
     """ModelCentrality [1]: one score for each run, highest for the run in the middle of all.
 
     `runs` and `kl` as for `udr`. A_ij is how well run j would score if the codes of run i were the factors;
-    B_ij = (A_ij + A_ji) / 2; the score of run i is the mean of B_ij over the other runs. Range 0 to 1; higher
-    is better. A run without informative codes scores 0. The `agreement` A_ij is
+    B_ij = (A_ij + A_ji) / 2; the score of run i is the mean of B_ij over the other runs. Range 0 (codes that
+    have nothing in common) to 1; higher is better. A run without informative codes scores 0. The `agreement`
+    A_ij is
 
     "factor_vae", as in [1]: the FactorVAE score, on given images. Each code a of run i is cut
     into `bins` parts with equally many images (equal codes stay together). Each part gives a vote (a, code b
     of run j of the least variance in it, in units of its variance in all images), which weighs as much as it
-    has images. Each code b stands for the a that it has most votes for; A_ij is the share of votes which
-    that gets right. Like every FactorVAE score it does not see a rotation that leaves each factor a code of
-    its own that it moves most.
+    has images. Each code b stands for the a that it has most votes for; S is the share of votes which that
+    gets right, and A_ij = (S - C) / (1 - C), or 0 if that is less; C is the share expected if votes for b did
+    not depend on a. So a single code, whose votes are always right, scores 0. Like every FactorVAE score it
+    does not see a rotation that leaves each factor a code of its own that it moves most.
 
     "mig": the mutual information gap (`mig`) of run j with the codes of run i, cut into `bins`, as factors.
     It does see rotations.
 
     Differs from [1]: there run i generates new images with one latent held fixed; here the images of a part
-    have it nearly fixed, so that codes alone are enough and nothing is drawn.
+    have it nearly fixed, so that codes alone are enough and nothing is drawn. There A_ij is S, of all codes
+    and not only of informative ones. S compares runs that all have the same number of codes: of fewer codes
+    more votes are right by chance.
 
     Reference: [1] Lin et al., "InfoGAN-CR and ModelCentrality: self-supervised model training and selection
     for disentangling GANs", ICML 2020.
@@ -189,7 +193,7 @@ def _relative_strength(strengths: Floats) -> float:
 def _factor_vae_score(factors: Floats, codes: Floats, bins: int) -> float:
     """A_ij of `model_centrality`, from standardised codes, so that variances are in units already."""
     squares = codes**2
-    votes = np.zeros((factors.shape[1], codes.shape[1]))
+    votes, parts = np.zeros((factors.shape[1], codes.shape[1])), np.empty(factors.shape[1], np.int64)
     for a, factor in enumerate(factors.T):
         edges = np.quantile(factor, np.arange(1, bins) / bins)
         part = np.searchsorted(edges, factor)
@@ -199,4 +203,23 @@ def _factor_vae_score(factors: Floats, codes: Floats, bins: int) -> float:
         member, sizes = member[used], sizes[used]
         variance = member @ squares / sizes[:, None] - (member @ codes / sizes[:, None]) ** 2
         np.add.at(votes[a], variance.argmin(axis=1), sizes)
-    return float(votes.max(axis=0).sum() / votes.sum())
+        parts[a] = used.sum()
+    right = float(votes.max(axis=0).sum() / votes.sum())
+    by_chance = _right_by_chance(votes.sum(axis=0) / votes.sum(), parts)
+    return max((right - by_chance) / (1 - by_chance), 0.0) if by_chance < 1 - 1e-12 else 0.0
+
+
+def _right_by_chance(shares: Floats, parts: NDArray[np.int64]) -> float:
+    """The expected share of right votes if all factors voted for code b with the same probability shares[b].
+
+    Factor a gives parts[a] votes, so its share of votes for b is binomial. Code b gets right the largest of
+    these shares, whose expectation is a sum over its distribution function.
+    """
+    from scipy.stats import binom
+
+    values = np.unique(np.concatenate([np.arange(n + 1) / n for n in parts]))
+    below = np.ones((len(shares), len(values)))  # P(all factors' shares <= value)
+    for n in parts:
+        below *= binom.cdf(np.floor(values * n + 0.5 / n), n, shares[:, None])
+    largest = 1 - below[:, :-1] @ np.diff(values)
+    return float(largest.sum() / len(parts))

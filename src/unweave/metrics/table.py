@@ -18,12 +18,13 @@ from unweave.metrics.infomec import infomec
 from unweave.metrics.irs import irs
 from unweave.metrics.jemmig import jemmig
 from unweave.metrics.med import med
-from unweave.metrics.metric import Change, Metric, Mixed
+from unweave.metrics.metric import Change, ForDiscreteCodes, Metric, Mixed
 from unweave.metrics.mig import mig, mig_posterior
 from unweave.metrics.mig_sup import mig_sup
 from unweave.metrics.mixed import sap_mixed
 from unweave.metrics.modularity import modularity
 from unweave.metrics.sap import sap, sap_with_accuracies
+from unweave.metrics.table_blocks import BLOCKS
 from unweave.metrics.table_dci import DCI_METRICS
 from unweave.metrics.table_identifiability import IDENTIFIABILITY
 from unweave.metrics.table_unsupervised import UNSUPERVISED
@@ -60,6 +61,7 @@ METRICS: tuple[Metric, ...] = (
         ),
         least_factors=2,
         halves_rows=True,
+        depends_on_scale=True,
     ),
     Metric(
         "factor_vae_score",
@@ -76,6 +78,7 @@ METRICS: tuple[Metric, ...] = (
         ),
         least_factors=2,
         halves_rows=True,
+        depends_on_scale=True,
     ),
     Metric(
         "mig",
@@ -160,6 +163,7 @@ METRICS: tuple[Metric, ...] = (
         ),
         detailed=sap_with_accuracies,
         mixed=Mixed(sap_mixed, "r2-of-numbers"),
+        depends_on_scale=True,
     ),
     Metric(
         "sap_correlation",
@@ -189,6 +193,7 @@ METRICS: tuple[Metric, ...] = (
             "Codes are weighed by their range, so the score depends on the scale of each.",
             "Noise scores well above 0, and codes that hold one factor together are not punished.",
         ),
+        depends_on_scale=True,
     ),
     Metric(
         "infomec",
@@ -207,6 +212,7 @@ METRICS: tuple[Metric, ...] = (
             "Explicitness is scored on its own training data and depends on the 100 steps of the solver.",
         ),
         compares_factors=("modularity",),
+        for_discrete_codes=ForDiscreteCodes({"discrete": True}, "infomec[counted,logistic100]"),
     ),
     Metric(
         "mig_sup",
@@ -221,6 +227,7 @@ METRICS: tuple[Metric, ...] = (
             "It does not ask whether all factors are held. " + _BINS_CAP,
         ),
         factors_as="labels with gaps",
+        depends_on_scale=True,
     ),
     Metric(
         "jemmig",
@@ -274,6 +281,7 @@ METRICS: tuple[Metric, ...] = (
         flaws=("No measure of disentanglement. A line cannot tell the middle values of an ordered factor.",),
         options={"predictor": "logistic"},
         sizes=SIZES,
+        depends_on_scale=True,
     ),
     Metric(
         "downstream_trees",
@@ -288,6 +296,7 @@ METRICS: tuple[Metric, ...] = (
         sizes=SIZES,
     ),
     *IDENTIFIABILITY,
+    *BLOCKS,
     *UNSUPERVISED,
 )
 
@@ -308,5 +317,6 @@ SUITES: dict[str, tuple[str, ...]] = {
         "downstream_trees",
         "elbo",
     ),
+    "blocks": tuple(metric.name for metric in BLOCKS),  # for codes with blocks, such as content and style
     "all": tuple(metric.name for metric in METRICS),
 }

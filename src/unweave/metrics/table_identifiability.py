@@ -225,6 +225,7 @@ IDENTIFIABILITY: tuple[Metric, ...] = (
             "A code counts if its standard deviation is 0.05 or more, so the score jumps with the scale.",
         ),
         least_factors=2,
+        depends_on_scale=True,
     ),
     Metric(
         "flatness",
@@ -240,6 +241,7 @@ IDENTIFIABILITY: tuple[Metric, ...] = (
             "circular factor on a circle scores low.",
             "It does not ask whether two factors move the same code.",
         ),
+        depends_on_scale=True,
     ),
     Metric(
         "factored_components",
@@ -255,6 +257,7 @@ IDENTIFIABILITY: tuple[Metric, ...] = (
             "It does not ask whether two factors move the same code. A dead code raises the ratios.",
             "Geometric means: one factor at 0 makes a component 0.",
         ),
+        depends_on_scale=True,
     ),
     Metric(
         "unified_information",
@@ -292,5 +295,6 @@ IDENTIFIABILITY: tuple[Metric, ...] = (
         range=(0.0, math.inf),
         flaws=(_OTHER_MATRIX, _COUNTS_GROUPS),
         options={"relation": "accuracy"},
+        depends_on_scale=True,
     ),
 )

@@ -29,6 +29,7 @@ UNSUPERVISED: tuple[Metric, ...] = (
             "Noise and a rotation of a perfect code score 0 too.",
             "For copied codes it is as large as the jitter allows.",
         ),
+        depends_on_scale=True,
     ),
     Metric(
         "wasserstein_correlation",
@@ -41,6 +42,7 @@ UNSUPERVISED: tuple[Metric, ...] = (
         range=(0.0, math.inf),
         higher_is_better=False,
         flaws=("Only correlation is seen. It grows with the square of the scale of the codes.",),
+        depends_on_scale=True,
     ),
     Metric(
         "wasserstein_correlation_normalised",
@@ -54,6 +56,7 @@ UNSUPERVISED: tuple[Metric, ...] = (
         higher_is_better=False,
         flaws=("Only correlation is seen. It depends on the scale of each code.",),
         options={"normalised": True},
+        depends_on_scale=True,
     ),
     Metric(
         "mean_pairwise_information",

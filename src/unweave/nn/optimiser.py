@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -42,8 +42,9 @@ class PopulationOptimiser:
     a separate tensor; otherwise it is the parameter itself.
     """
 
-    def __init__(self, parameters: Sequence[Tensor], settings: Optimiser) -> None:
+    def __init__(self, parameters: Sequence[Tensor], settings: Optimiser, names: Sequence[str] = ()) -> None:
         self.parameters = list(parameters)
+        self.names = tuple(names)  # of the parameters, where the optimiser treats them differently
         self.masters = [parameter.detach() for parameter in self.parameters]
         self.settings = settings
         self.moments = {name: [torch.zeros_like(p) for p in self.masters] for name in settings.moments}
@@ -102,15 +103,16 @@ class Adam:
         self, state: PopulationOptimiser, gradients: Sequence[Tensor], step: Tensor, rate: Tensor
     ) -> None:
         """One update without weight decay."""
-        _update_by_adam(self, state, gradients, step, rate, None)
+        _update_by_adam(self, state, gradients, step, rate, [None] * len(state.masters))
 
 
 @dataclass(frozen=True)
 class AdamW:
     """Settings of Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
 
-    In each update p also changes by -lr weight_decay p; lr follows the schedule. As in torch.optim.AdamW, the
-    decay applies to all parameters of a player, biases included.
+    In each update p also changes by -lr weight_decay p; lr follows the schedule. `decayed` says which
+    parameters of a player decay: all of them, biases included, as in torch.optim.AdamW, or only those whose
+    name ends with "weight".
     """
 
     moments: ClassVar[tuple[str, ...]] = (FIRST_MOMENT, SECOND_MOMENT)
@@ -118,13 +120,18 @@ class AdamW:
     beta1: float = 0.9
     beta2: float = 0.999
     epsilon: float = 1e-8
-    weight_decay: float = 0.01
+    weight_decay: float | Tensor = 0.01  # a tensor (P,) in a method that stands for several runs
+    decayed: Literal["all", "weights"] = "all"
 
     def update(
         self, state: PopulationOptimiser, gradients: Sequence[Tensor], step: Tensor, rate: Tensor
     ) -> None:
         """One update with weight decay."""
-        _update_by_adam(self, state, gradients, step, rate, self.weight_decay * rate)
+        decay = self.weight_decay * rate
+        decays: list[Tensor | None] = [decay] * len(state.masters)
+        if self.decayed == "weights":
+            decays = [decay if name.endswith("weight") else None for name in state.names]
+        _update_by_adam(self, state, gradients, step, rate, decays)
 
 
 def _adam_of_run(weight_decay: float) -> Adam:
@@ -149,7 +156,7 @@ def optimiser_named(name: str, weight_decay: float = 0.0) -> Optimiser:
     """The optimiser of that name for a run with this weight decay.
 
     >>> optimiser_named("adamw", 0.1)
-    AdamW(learning_rate=0.0001, beta1=0.9, beta2=0.999, epsilon=1e-08, weight_decay=0.1)
+    AdamW(learning_rate=0.0001, beta1=0.9, beta2=0.999, epsilon=1e-08, weight_decay=0.1, decayed='all')
     """
     if name not in list(OPTIMISERS):
         raise UnweaveError(f'there is no optimiser "{name}". Known: {", ".join(OPTIMISERS)}.')
@@ -162,16 +169,16 @@ def _update_by_adam(
     gradients: Sequence[Tensor],
     step: Tensor,
     rate: Tensor,
-    decay: Tensor | None,
+    decays: Sequence[Tensor | None],
 ) -> None:
-    """Adam's update, with the share `decay` (P,) of each master subtracted.
+    """Adam's update; from each master its share in `decays`, (P,), is subtracted too, if it has one.
 
     Both changes are summed first: a decay below the rounding error of a weight would be lost otherwise.
     """
     s, t = settings, (step + 1).float()
     size = -rate * torch.sqrt(1 - s.beta2**t) / (1 - s.beta1**t)
     if size.is_cuda and has_triton():
-        _update_by_kernel(settings, state, gradients, size, decay)
+        _update_by_kernel(settings, state, gradients, size, decays)
         return
     first, second = state.moments[FIRST_MOMENT], state.moments[SECOND_MOMENT]
     gradients = [gradient.float() for gradient in gradients]
@@ -181,7 +188,7 @@ def _update_by_adam(
     change = torch._foreach_sqrt(second)
     torch._foreach_add_(change, s.epsilon)
     change = torch._foreach_div(first, change)
-    for master, c in zip(state.masters, change, strict=True):
+    for master, c, decay in zip(state.masters, change, decays, strict=True):
         if decay is None:
             master.addcmul_(c, _for_each_run(size, master))
         else:
@@ -200,13 +207,14 @@ def _update_by_kernel(
     state: PopulationOptimiser,
     gradients: Sequence[Tensor],
     size: Tensor,
-    decay: Tensor | None,
+    decays: Sequence[Tensor | None],
 ) -> None:
     from unweave.nn.kernels.adam import adam
 
     s = settings
     moments = state.moments[FIRST_MOMENT], state.moments[SECOND_MOMENT]
-    for used, master, m, v, g in zip(state.parameters, state.masters, *moments, gradients, strict=True):
+    tensors = zip(state.parameters, state.masters, *moments, gradients, decays, strict=True)
+    for used, master, m, v, g, decay in tensors:
         if g.stride() != master.stride():
             g = torch.empty_like(master).copy_(g)
         adam(master, used.detach(), m, v, g, size, s.beta1, s.beta2, s.epsilon, decay)

@@ -35,7 +35,8 @@ from unweave.training.trainer import Plan, Report, train_runs
 
 STEPS, BATCH, LATENTS = 6, 8, 4
 POINTS = (120, 60)  # of an evaluation, to train and to test on
-BLOCKS = {"content": (0, 1), "style": (2, 3)}
+BLOCKS, BLOCK_FACTORS = {"content": (0, 1), "style": (2, 3)}, {"content": ("size",)}
+RUN_INPUTS = {"losses", "judge"}  # what only a trained run gives
 TOLERANCE = 5e-5  # sums of a population and of a single run are added up in another order
 FEW = 0.01  # share of the weights
 
@@ -102,11 +103,19 @@ def check_metric(part: Metric | Callable[..., float]) -> None:
     name = part.name if isinstance(part, Metric) else getattr(part, "__name__", repr(part))
     function = part.function if isinstance(part, Metric) else part
     metric = part if isinstance(part, Metric) else as_metric(part, origin_of(function, "metric").place)
-    if "losses" in metric.inputs.arguments:
+    if RUN_INPUTS & set(metric.inputs.arguments):
         raise UnweaveError(f"{name} needs a trained run: check it with unweave.evaluate(run, metrics=[...]).")
     with _violation(f"{name} cannot be computed"):
         one, two = (
-            evaluate(_project, data=SQUARES, metrics=[metric], points=POINTS, blocks=BLOCKS) for _ in range(2)
+            evaluate(
+                _project,
+                data=SQUARES,
+                metrics=[metric],
+                points=POINTS,
+                blocks=BLOCKS,
+                block_factors=BLOCK_FACTORS,
+            )
+            for _ in range(2)
         )
     if dict(one) != dict(two):
         raise UnweaveError(f"{name} gives other scores for the same codes and seed. Draw from `seed` only.")

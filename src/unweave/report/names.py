@@ -54,6 +54,8 @@ SCORES = {
     "udr.lasso": "UDR (lasso)",
     "udr.spearman": "UDR (Spearman)",
     "model_centrality": "Centrality",
+    "few_labels.dci": "DCI (few labels)",
+    "few_labels.mig": "MIG (few labels)",
     "downstream_logistic.efficiency": "LR efficiency",
     "downstream_trees.efficiency": "GBT efficiency",
     **{f"downstream_logistic.test_accuracy_{n}": f"LR {n:,}" for n in (10, 100, 1000, 10_000)},
@@ -72,11 +74,11 @@ UNSUPERVISED = (
         for codes in ("sampled", "mean")
     ),
 )
-# How well a run agrees with others, which `unweave select` chooses by.
-CHOOSERS = ("udr.lasso", "udr.spearman", "model_centrality")
+# What `unweave select` chooses by: how well a run agrees with others, or metrics on a few labels.
+CHOOSERS = ("udr.lasso", "udr.spearman", "model_centrality", "few_labels.dci", "few_labels.mig")
 _OF_NO_METRIC = (
     *("elbo", "total_correlation", "wasserstein_correlation", "mean_pairwise_information"),
-    *("udr", "model_centrality"),
+    *("udr", "model_centrality", "few_labels"),
 )
 MOST_SCORES = 8  # so many columns are legible
 

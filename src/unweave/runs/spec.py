@@ -74,6 +74,8 @@ class RunSpec:
     """p(x|z): bernoulli, gaussian, gaussian_unit, gaussian_learned, laplace or continuous_bernoulli."""
     learning_rate: float = 1e-4
     """Of the run's optimiser."""
+    player_rate: float = 1.0
+    """Factor on the learning rates that players, such as discriminators, have of their own."""
     optimiser: str = "adam"
     """The optimiser: adam, or adamw (with decoupled weight decay)."""
     weight_decay: float = 0.0
@@ -100,7 +102,8 @@ class RunSpec:
         # Numbers become plain ones, so that 1, 1.0 and NumPy's 1 make the same spec with the same id.
         for name, least in (("seed", 0), ("steps", 1), ("batch", 2), ("latents", 1)):
             object.__setattr__(self, name, _whole_number(name, getattr(self, name), least))
-        object.__setattr__(self, "learning_rate", _positive("learning_rate", self.learning_rate))
+        for name in ("learning_rate", "player_rate"):
+            object.__setattr__(self, name, _positive(name, getattr(self, name)))
         if self.gradient_clip is not None:
             object.__setattr__(self, "gradient_clip", _positive("gradient_clip", self.gradient_clip))
         architecture_named(self.architecture)
@@ -112,7 +115,7 @@ class RunSpec:
         _one_of("precision", self.precision, PRECISIONS)
         if self.precision == "bf16" and self.method.exact_weights:
             raise UnweaveError(
-                f"{self.method.name} has a loss of its weights, which must not be rounded to bf16. "
+                f"{self.method.name} must not have its weights rounded to bf16. "
                 "Use precision tf32 or float32."
             )
 
@@ -132,7 +135,7 @@ class RunSpec:
         changed = {f.name for f in dataclasses.fields(self) if values[f.name] != f.default}
         written = (set(FIRST_FIELDS) | changed) - {"method", "plugins"}
         plain = {name: value for name, value in values.items() if name in written}
-        method = {"name": self.method.name, **settings_of(self.method)}
+        method = {"name": self.method.name, **_written_settings(self.method)}
         plugins = {"plugins": [plugin.to_dict() for plugin in self.plugins]} if self.plugins else {}
         return {"version": VERSION, "method": method, **plain, **plugins}
 
@@ -170,15 +173,35 @@ class RunSpec:
 
 
 def method_with(method: str | type[Method], settings: Mapping[str, Any]) -> Method:
-    """A method, or the one of that name, with some settings other than its defaults."""
+    """A method, or the one of that name, with some settings other than its defaults.
+
+    A setting may have the name that it had in an earlier version.
+    """
     kind = method_named(method) if isinstance(method, str) else method
     name = kind.name
     known = [f.name for f in dataclasses.fields(kind)]
-    for setting in settings:
+    current = {kind.renamed.get(setting, setting): value for setting, value in settings.items()}
+    for setting in current:
         if setting not in known:
             hint = did_you_mean(setting, known) if known else "It has none."
             raise UnweaveError(f'{name} has no setting "{setting}". {hint}')
-    return kind(**settings)
+    return kind(**current)
+
+
+def spec_of(method: Method, **fields: Any) -> RunSpec:
+    """A run of a method: fields that are not given have the method's defaults, or else those of RunSpec."""
+    return RunSpec(method, **{**method.run_defaults, **fields})
+
+
+def _written_settings(method: Method) -> dict[str, Any]:
+    """The settings that a spec states: all but added ones at their defaults, under their first names."""
+    defaults = {f.name: f.default for f in dataclasses.fields(method)}
+    first_names = {new: old for old, new in method.renamed.items()}
+    return {
+        first_names.get(name, name): value
+        for name, value in settings_of(method).items()
+        if name not in method.added or value != defaults[name]
+    }
 
 
 def _check_method(method: object) -> None:

@@ -14,7 +14,7 @@ from unweave.errors import UnweaveError, did_you_mean
 from unweave.methods import method_named
 from unweave.methods.method import Method
 from unweave.runs.run import Run, folder_name
-from unweave.runs.spec import RunSpec
+from unweave.runs.spec import RunSpec, spec_of
 from unweave.runs.store import RunFolder
 from unweave.training.batches import Data
 from unweave.training.memory import train_what_fits
@@ -34,8 +34,9 @@ def train(
     """Train one model, or open it if it has been trained before; returns the run.
 
     `method` is a method with its settings, such as BetaVAE(beta=4), or the name of one for its defaults.
-    `settings` are the fields of RunSpec: seed, steps, batch, latents, architecture, ... `data` is the name
-    of a data set, the path of your own (see `unweave.data.open_data`), or a ground truth or collection. The
+    `settings` are the fields of RunSpec: seed, steps, batch, latents, architecture, ... Without them a run
+    has the defaults of its method (`Method.run_defaults`), or else those of RunSpec. `data` is the name of a
+    data set, the path of your own (see `unweave.data.open_data`), or a ground truth or collection. The
     run's folder is made in `out`. If training is stopped, the same call resumes it. The default precision is
     bf16 on a GPU and float32 on a CPU.
 
@@ -51,7 +52,7 @@ def train(
         if name not in known:
             raise UnweaveError(f'a run has no setting "{name}". {did_you_mean(name, known)}')
     settings.setdefault("precision", default_precision(device, method))
-    spec = RunSpec(method=method, data=source.name, **settings)
+    spec = spec_of(method, data=source.name, **settings)
     folder = RunFolder(Path(out).expanduser() / folder_name(spec))
     shows = tell is None if progress is None else progress
     with _shown_progress(spec, folder, tell) if shows else nullcontext(tell) as report:

@@ -8,13 +8,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from unweave.data.grid import Images
+from unweave.data.grid import GroundTruth, Images
 from unweave.display.pictures import to_bytes
 from unweave.errors import UnweaveError
+from unweave.methods.sampling import Labels
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.runs.spec import RunSpec
 from unweave.streams import Stream
 from unweave.training.batches import Data
+from unweave.training.factors import host_factors
 
 SHOWN = 10  # images in a row
 REACH = 2.0  # traversals go from -REACH to REACH, which holds 95 % of the prior
@@ -22,6 +24,7 @@ TAIL = 0.025  # codes without a prior move over the central 95 % of the codes of
 ROWS = 4  # rows of reconstructions
 SEEN = 1000  # images from which a dimension's information is estimated
 CONTENTS = 6  # rows of swaps
+GROUPS = 256  # groups or sequences that show which factors are constant in all of them
 
 Row = tuple[str, Images]  # a label and images (n, c, h, w)
 
@@ -138,6 +141,26 @@ def content_of(model: Model) -> int:
     """How many dimensions of the code, the first ones, are content; 0 if content and style are one."""
     content, latents = model.spec.method.content_dimensions(model.spec.latents), model.spec.latents
     return content if content < latents else 0
+
+
+def content_factors(spec: RunSpec, truth: GroundTruth) -> tuple[str, ...]:
+    """The names of the factors that the content of a run should hold; empty if that is not known.
+
+    They are the factors that the method gets as labels, or that are constant in each of its groups or
+    sequences. Nothing is known if these are all factors, or random ones for each group.
+    """
+    if "content" not in spec.method.code_blocks(spec.latents):
+        return ()
+    sampling, stream = spec.method.sampling, Stream.of(0)
+    names = [factor.name for factor in truth.factors]
+    if isinstance(sampling, Labels):
+        constant = sampling.labeller(truth, truth.sample_factors(0, stream), stream).names
+    else:
+        factors = host_factors(truth, GROUPS, stream, sampling)
+        groups = factors.reshape(GROUPS, sampling.together, len(names))
+        is_constant = (groups == groups[:, :1]).all(axis=(0, 1))
+        constant = tuple(name for name, same in zip(names, is_constant, strict=True) if same)
+    return constant if len(constant) < len(names) else ()
 
 
 def swapped(contents: NDArray[Any], styles: NDArray[Any], content: int) -> NDArray[Any]:

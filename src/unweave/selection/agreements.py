@@ -34,6 +34,9 @@ AGREEMENTS: Mapping[str, Callable[..., Floats]] = {
     "udr.spearman": partial(udr, method="spearman"),
     "model_centrality": model_centrality,
 }
+# Columns of the file. A score whose formula changes gets another column, and old values are not read.
+COLUMNS = {"model_centrality": "model_centrality_above_chance"}
+OLD_COLUMNS = ("model_centrality",)
 KEEP_EVERY = 30.0  # seconds
 DECIMALS = 12  # beyond them is rounding, which must not decide between runs that agree alike
 
@@ -77,7 +80,7 @@ def _stored_agreements(path: Path, runs: Sequence[str]) -> dict[str, Floats]:
         i, j = (place.get_indexer(pd.Index(frame[name])) for name in ("other", "run"))
         known = (i >= 0) & (j >= 0)
         for name, table in tables.items():
-            table[i[known], j[known]] = frame[name].to_numpy(float)[known]
+            table[i[known], j[known]] = frame[COLUMNS.get(name, name)].to_numpy(float)[known]
     return tables
 
 
@@ -86,7 +89,7 @@ def _keep(path: Path, runs: Sequence[str], tables: Mapping[str, Floats]) -> None
     i, j = np.nonzero(~np.isnan(np.stack(list(tables.values()))).all(axis=0))
     names = np.asarray(runs, object)
     columns: dict[str, Any] = {"other": names[i], "run": names[j]}
-    frame = pd.DataFrame(columns | {name: table[i, j] for name, table in tables.items()})
+    frame = pd.DataFrame(columns | {COLUMNS.get(name, name): table[i, j] for name, table in tables.items()})
     with hold(path):
         if path.exists():
             frame = pd.concat([_read(path), frame]).groupby(["other", "run"], sort=False).last().reset_index()
@@ -95,6 +98,7 @@ def _keep(path: Path, runs: Sequence[str], tables: Mapping[str, Floats]) -> None
 
 def _read(path: Path) -> pd.DataFrame:
     frame = read_frame(path)
-    if list(frame.columns) != ["other", "run", *AGREEMENTS]:
+    wanted = ["other", "run", *(COLUMNS.get(name, name) for name in AGREEMENTS)]
+    if not {"other", "run", "udr.lasso"} <= set(frame.columns) <= {*wanted, *OLD_COLUMNS}:
         raise UnweaveError(f"{path} is not a table of agreements. Delete it, and it is computed again.")
-    return frame
+    return frame.reindex(columns=wanted)

@@ -1,8 +1,9 @@
-"""Scores that need no label: how well each run agrees with the others of its pool.
+"""Scores to choose runs by: how well each agrees with the others of its pool, or metrics on a few labels.
 
 [1] Duan et al.: Unsupervised model selection for variational disentangled representation learning, ICLR 2020.
 [2] Lin et al.: InfoGAN-CR and ModelCentrality: self-supervised model training and selection for disentangling
 GANs, ICML 2020.
+[3] Locatello et al.: Disentangling factors of variation using few labels, ICLR 2020.
 """
 
 from __future__ import annotations
@@ -27,13 +28,16 @@ from unweave.results import check_table, combine, read_table
 from unweave.selection.agreements import agreements
 from unweave.selection.candidates import Candidate, Candidates, candidates_in
 from unweave.selection.codes import IMAGES, Codes, codes_of
+from unweave.selection.few_labels import FEW_LABEL_SCORES, LABELS, few_label_protocol, few_label_scores
 from unweave.study.table import Row, write_table
 
 # What can be chosen by, and the scores that belong to it; the first one is ranked by.
 CHOOSERS: Mapping[str, tuple[str, ...]] = {
     "udr": ("udr.lasso", "udr.spearman"),
     "centrality": ("model_centrality",),
+    "few_labels": FEW_LABEL_SCORES,
 }
+WITHOUT_LABELS = ("udr", "centrality")  # what "both" stands for
 POOLS = ("setting", "study")
 SHOWN = 10  # runs of each ranking that a notebook shows
 ENOUGH = 5  # runs in a pool: with fewer, the median of [1] is unsteady
@@ -45,7 +49,7 @@ _AVERAGE: Mapping[str, Callable[..., Any]] = {
 _ESTIMATORS = {
     "udr.lasso": f"udr[lasso{LASSO_ALPHA:g}",
     "udr.spearman": "udr[spearman",
-    "model_centrality": "model_centrality[factor_vae,bins20",
+    "model_centrality": "model_centrality[factor_vae,above_chance,bins20",
 }
 
 
@@ -106,14 +110,16 @@ def select(
     by: str | Sequence[str] = "both",
     within: str = "setting",
     images: int = IMAGES,
+    labels: int = LABELS,
     data: str | None = None,
     device: str = "auto",
     data_root: str | Path | None = None,
     tell: Progress | None = None,
 ) -> Selection:
-    """Score the finished runs of a study, or of a folder of runs, by their agreement with each other.
+    """Score the finished runs of a study, or of a folder of runs, to choose the best of them.
 
-    `by` is "udr", "centrality" or "both".
+    `by` is "udr", "centrality" or "both", which need no labels, or "few_labels", or several of them.
+    "few_labels" measures DCI and MIG on this number of labelled images, as [3] does. The others compare runs.
     A run is compared with the other runs of its pool: those `within` its "setting", which differ from it in
     their seed only, as in [1], or all of the "study". `udr.lasso` and `udr.spearman` are medians of its
     agreements, `model_centrality` is their mean; see `unweave.metrics.udr` and `model_centrality`.
@@ -123,15 +129,39 @@ def select(
     """
     name, place = (None, data) if is_place(data) else (data, None)
     names = [score for chooser in choosers_named(by) for score in _scores_of(chooser)]
+    agreeing = [name for name in names if name not in FEW_LABEL_SCORES]
     root = None if data_root is None else Path(data_root).expanduser()
     if within not in POOLS:
         raise UnweaveError(f'runs are compared within setting or study; got "{within}".')
     candidates = candidates_in(as_path(path, "the folder of a study or of runs"), name)
-    pools_of(candidates, within)  # too few runs are an error before anything takes time
-    candidates, codes = codes_of(candidates, images, device, root, tell, place)
-    pools = pools_of(candidates, within)
+    rows: dict[str, list[Row]] = {}
+    notes: list[str] = []
+    if agreeing:
+        pools_of(candidates, within)  # too few runs are an error before anything takes time
+        candidates, codes = codes_of(candidates, images, device, root, tell, place)
+        pools = pools_of(candidates, within)
+        rows = _agreement_rows(candidates, codes, pools, agreeing, within, tell)
+        notes = _notes(candidates, pools, codes)
+    if len(names) > len(agreeing):
+        candidates, scores = few_label_scores(candidates, labels, device, root, tell, place)
+        for run, values in scores.items():
+            of_run = rows.setdefault(run, [])
+            of_run += [("", name, few_label_protocol(name, labels), value) for name, value in values.items()]
+    return Selection(candidates, candidates.table(rows), (*candidates.notes, *notes))
+
+
+def _agreement_rows(
+    candidates: Candidates,
+    codes: Sequence[Codes],
+    pools: Sequence[Sequence[int]],
+    names: Sequence[str],
+    within: str,
+    tell: Progress | None,
+) -> dict[str, list[Row]]:
+    """The scores of each run by its agreement with its pool."""
     runs = {part.digest(run.id): part for run, part in zip(candidates.runs, codes, strict=True)}
     tables = agreements(runs, pools, names, candidates.path / AGREEMENTS_FILE, tell)
+    images = len(codes[0].mean)
     rows: dict[str, list[Row]] = {}
     for pool in pools:
         for name in names:
@@ -139,8 +169,7 @@ def select(
             for run, value in zip((candidates.runs[i] for i in pool), values, strict=True):
                 row = ("", name, protocol(name, images, within), float(value))
                 rows.setdefault(run.id, []).append(row)
-    notes = (*candidates.notes, *_notes(candidates, pools, codes))
-    return Selection(candidates, candidates.table(rows), notes)
+    return rows
 
 
 def protocol(score: str, images: int, within: str) -> str:
@@ -173,13 +202,13 @@ def pools_of(candidates: Candidates, within: str) -> list[list[int]]:
 
 
 def choosers_named(by: str | Sequence[str]) -> tuple[str, ...]:
-    """What `by` stands for: a chooser, several of them, or both.
+    """What `by` stands for: a chooser, several of them, or both of those that need no labels.
 
     >>> choosers_named("both")
     ('udr', 'centrality')
     """
     if by == "both":
-        return tuple(CHOOSERS)
+        return WITHOUT_LABELS
     return (by,) if isinstance(by, str) else tuple(by)
 
 

@@ -15,9 +15,9 @@ from unweave.data.opening import is_place, open_seen_from
 from unweave.data.own.reference import Reference
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.evaluation.evaluate import POINTS, REPRESENTATIONS
-from unweave.metrics.lookup import metric_words, metrics_named
 from unweave.methods.method import Method
 from unweave.methods.sampling import images_per_step
+from unweave.metrics.lookup import metric_words, metrics_named
 from unweave.plugins.loading import absolute, is_reference
 from unweave.runs.spec import RunSpec, method_with, spec_of
 

@@ -20,6 +20,7 @@ from torch import Tensor
 from unweave.data import Collection, GroundTruth, grid_table, variants
 from unweave.data.supervision import Labelled as LabelledPoints
 from unweave.data.supervision import labelled
+from unweave.data.supervision.choices import resolve_class
 from unweave.data.variants import Origin, origin
 from unweave.errors import UnweaveError
 from unweave.methods.sampling import Groups, Images, Labels, Sampling
@@ -28,6 +29,7 @@ from unweave.nn.draws import PopulationDraws, path_of
 from unweave.nn.image_table import ImageTable, Paint
 from unweave.nn.images import draw_images, look_up_images
 from unweave.streams import Stream
+from unweave.training.balanced import BalancedRows
 from unweave.training.factors import FactorDraw, device_factors, host_factors, label_columns
 
 Data = GroundTruth | Collection
@@ -61,6 +63,7 @@ class ResidentBatches:
         self.host = HostBatches(ground_truth, device)
         self._factors: dict[Sampling, FactorDraw] = {}
         self._labelled: dict[tuple[tuple[Stream, ...], Labels], tuple[Tensor, Tensor]] = {}
+        self._balanced: dict[tuple[tuple[Stream, ...], Labels], BalancedRows] = {}
         source = origin(ground_truth)
         sizes, strides = _numbering(source)
         self.table = ImageTable(
@@ -105,13 +108,28 @@ class ResidentBatches:
     def _with_labelled(self, batch: Batch, draws: PopulationDraws, purpose: str, sampling: Labels) -> Batch:
         rows, labels = self._points(draws.streams, sampling)
         purpose = f"{purpose}/labelled"
-        index = draws.integers(purpose, batch.images.shape[1], [sampling.points])
+        index = self._labelled_index(batch.images.shape[1], draws, purpose, sampling)
+        taken = index.clamp(min=0)
         labelled_batch = LabelledBatch(
-            images=look_up_images(self.table, draws, purpose, rows.gather(1, index[..., 0])),
-            labels=labels.gather(1, index.expand(-1, -1, labels.shape[2])),
-            index=index[..., 0],
+            images=look_up_images(self.table, draws, purpose, rows.gather(1, taken)),
+            labels=labels.gather(1, taken.unsqueeze(-1).expand(-1, -1, labels.shape[2])),
+            index=index,
         )
         return replace(batch, labelled=labelled_batch)
+
+    def _labelled_index(self, size: int, draws: PopulationDraws, purpose: str, sampling: Labels) -> Tensor:
+        """(P, rows): which labelled points are in a batch; -1 for places that stay empty."""
+        if sampling.balance is None:
+            return draws.integers(purpose, size, [sampling.points])[..., 0]
+        key = draws.streams, sampling
+        if key not in self._balanced:
+            labels, sizes = self._points(*key)[1], self.label_sizes(sampling)
+            self._balanced[key] = BalancedRows(labels, sizes, sampling.balance)
+
+        def permutations(name: str, length: int) -> Tensor:
+            return draws.permutations(f"{purpose}/{name}", 1, length)[:, 0]
+
+        return self._balanced[key].draw(draws.step, permutations)
 
     def _points(self, runs: tuple[Stream, ...], sampling: Labels) -> tuple[Tensor, Tensor]:
         """The labelled points of each run: their rows in the table (P, n), and their labels (P, n, k)."""
@@ -176,12 +194,12 @@ class HostBatches:
         if columns := label_columns(truth, sampling):
             batch["labels"] = factors[:, columns]
         if isinstance(sampling, Labels):
-            points = self.points(run, sampling)
-            index = stream.child("labelled").integers(size, [sampling.points])[:, 0]
-            images = truth.observe(points.factors[index], stream.child("labelled"))
+            points, stream = self.points(run, sampling), stream.child("labelled")
+            index = _labelled_index(points, size, stream, sampling)
+            taken = index.clip(min=0)
             batch |= {
-                "labelled_images": images,
-                "labelled_labels": points.labels[index],
+                "labelled_images": truth.observe(points.factors[taken], stream),
+                "labelled_labels": points.labels[taken],
                 "labelled_index": index,
             }
         return batch
@@ -209,6 +227,19 @@ class HostBatches:
         return torch.from_numpy(pixels).to(self.device).permute(0, 1, 4, 2, 3)
 
 
+def _labelled_index(points: LabelledPoints, size: int, stream: Stream, sampling: Labels) -> NDArray[np.int64]:
+    """(rows,): which labelled points are in a batch; -1 for places that stay empty."""
+    if sampling.balance is None:
+        return stream.integers(size, [sampling.points])[:, 0]
+    balanced = BalancedRows(torch.from_numpy(points.labels)[None], points.sizes, sampling.balance)
+
+    def permutations(name: str, length: int) -> Tensor:
+        return torch.from_numpy(stream.child(name).permutations(1, length))
+
+    index: NDArray[np.int64] = balanced.draw(torch.tensor(stream.step), permutations)[0].numpy()
+    return index
+
+
 def _rows(collection: Collection, size: int, stream: Stream, sampling: Sampling) -> NDArray[np.int64]:
     """The rows of a batch from a collection: independent ones, or groups that share some factors."""
     if isinstance(sampling, Images):
@@ -218,7 +249,8 @@ def _rows(collection: Collection, size: int, stream: Stream, sampling: Sampling)
     shared = sampling.shared
     if isinstance(shared, int):
         shared = tuple(factor.name for factor in collection.factors[:shared])
-    return collection.sample_groups(size, sampling.together, stream, shared).ravel()
+    names = resolve_class(shared, collection.factors)
+    return collection.sample_groups(size, sampling.together, stream, names).ravel()
 
 
 def _cannot_draw(collection: Collection, sampling: Sampling) -> UnweaveError:

@@ -17,8 +17,8 @@ from torch import Tensor
 from unweave.data import GroundTruth
 from unweave.data.grid import Factors
 from unweave.data.supervision import groups, pairs, sequences
-from unweave.data.supervision.choices import varying
-from unweave.data.supervision.trajectories import speed_limits
+from unweave.data.supervision.choices import resolve_class, varying
+from unweave.data.supervision.trajectories import is_held, speed_limits
 from unweave.errors import UnweaveError
 from unweave.methods.sampling import Groups, Pairs, Sampling, Sequences
 from unweave.nn.draws import PopulationDraws
@@ -116,14 +116,16 @@ def _chosen_shared(truth: GroundTruth, shared: int | tuple[str, ...], device: to
 
 
 def _shared(truth: GroundTruth, sampling: Groups) -> int | tuple[str, ...]:
-    if sampling.chosen == "random" or not isinstance(sampling.shared, int):
+    if not isinstance(sampling.shared, int):
+        return resolve_class(sampling.shared, truth.factors)
+    if sampling.chosen == "random":
         return sampling.shared
     return _first(truth, sampling.shared, "a group cannot share")
 
 
 def _content(truth: GroundTruth, sampling: Sequences) -> tuple[str, ...]:
     if not isinstance(sampling.content, int):
-        return sampling.content
+        return resolve_class(sampling.content, truth.factors)
     return _first(truth, sampling.content, "a sequence cannot hold")
 
 
@@ -149,6 +151,10 @@ def label_columns(truth: GroundTruth, sampling: Sampling) -> list[int]:
 
 
 def _sequences(truth: GroundTruth, sampling: Sequences, device: torch.device) -> FactorDraw:
+    if sampling.step is None:
+        held = is_held(truth, _content(truth, sampling))
+        names = tuple(factor.name for factor, h in zip(truth.factors, held, strict=True) if h)
+        return _groups(truth, Groups(sampling.together, names), device)
     sizes = torch.tensor(truth.sizes, device=device)
     period = torch.clamp(2 * (sizes - 1), min=1)  # from the first value to the last and back
     circular = torch.tensor([factor.kind == "circular" for factor in truth.factors], device=device)

@@ -13,13 +13,13 @@ from torch import Tensor, nn
 
 from unweave.errors import UnweaveError
 from unweave.methods import settings_of
-from unweave.methods.method import AUTOENCODER, Blueprint, Method, Player, numeric_settings
+from unweave.methods.method import AUTOENCODER, Blueprint, Method, Phase, Player, numeric_settings
 from unweave.methods.sampling import Sampling
 from unweave.nn.draws import PopulationDraws
 from unweave.nn.kernels.dispatch import has_triton
 from unweave.nn.layers import lay_out_for_kernels, select_runs, set_precision
 from unweave.nn.optimiser import PopulationOptimiser, optimiser_named
-from unweave.nn.schedule import schedule_named
+from unweave.nn.schedule import Schedule, curve_of
 from unweave.runs.spec import RunSpec
 from unweave.streams import Stream
 
@@ -53,9 +53,12 @@ class PlayerState:
     networks: dict[str, nn.Module]
     optimiser: PopulationOptimiser
     own_rate: float | None  # None: the runs' learning rates apply
-    schedule: str
+    schedule: str | Schedule
     begins: Tensor | None = None  # (last - first): its first step in each run; None: 0 in all runs
     first_step: int = 0  # the smallest value of `begins`
+    # The player whose parameters a phase trains; None for a player, which owns its networks.
+    owner: PlayerState | None = None
+    rate_factors: Tensor | None = None  # (last - first): of a phase; None: 1 in all runs
 
     @property
     def runs(self) -> slice:
@@ -84,7 +87,8 @@ class Group:
     @property
     def networks(self) -> dict[str, nn.Module]:
         """Networks of its players by name."""
-        return {name: network for player in self.players for name, network in player.networks.items()}
+        owners = [player for player in self.players if player.owner is None]
+        return {name: network for player in owners for name, network in player.networks.items()}
 
 
 class Population:
@@ -146,9 +150,11 @@ class Population:
         for player in self.players:
             within = [run - player.first for run in keep if player.first <= run < player.last]
             if within:
-                for network in player.networks.values():
+                for network in player.networks.values() if player.owner is None else ():
                     select_runs(network, within)
                 player.optimiser.select(torch.as_tensor(within, device=self.device), player.parameters())
+            if player.owner is not None:
+                player.optimiser.masters = _masters_of(player.parameters(), player.owner)
         self.specs = [self.specs[run] for run in keep]
         self.draws = PopulationDraws([Stream.of(spec.seed) for spec in self.specs], self.step)
         self.groups = [g for g in self.groups if any(g.first <= run < g.last for run in keep)]
@@ -168,8 +174,8 @@ class Population:
         method = self.specs[0].method
         if method.own_networks:
             return None
-        networks = method.networks(self._blueprint(self.specs))
-        return self._player_state(AUTOENCODER, 0, networks)
+        plan = self._blueprint(self.specs)
+        return self._player_state(AUTOENCODER, 0, {"encoder": plan.encoder(), "decoder": plan.decoder()})
 
     def _make_groups(self) -> list[Group]:
         groups, first = [], 0
@@ -180,6 +186,7 @@ class Population:
                 self._player_state(player.name, first, {player.name: player.build(plan)}, player)
                 for player in method.players
             ]
+            players += [self._phase_state(phase, players) for phase in method.phases]
             stacked = _stacked([spec.method for spec in of_group], self.device)
             groups.append(Group(first, first + len(of_group), stacked, players))
             first += len(of_group)
@@ -192,14 +199,15 @@ class Population:
         spec = self.specs[0]
         player_settings = None if player is None else player.optimiser
         schedule = spec.schedule if player is None or player.schedule is None else player.schedule
-        schedule_named(schedule)  # an unknown name is an error before the first step
+        curve_of(schedule)  # an unknown name is an error before the first step
         for network in networks.values():
             network.to(self.device)
             if self.device.type == "cuda" and has_triton():
                 lay_out_for_kernels(network)
-        parameters = [parameter for network in networks.values() for parameter in network.parameters()]
+        named = [pair for network in networks.values() for pair in network.named_parameters()]
+        names, parameters = [name for name, _ in named], [parameter for _, parameter in named]
         settings = player_settings or optimiser_named(spec.optimiser, spec.weight_decay)
-        optimiser = PopulationOptimiser(parameters, settings)
+        optimiser = PopulationOptimiser(parameters, settings, names)
         precise = player is not None and player.precise and spec.precision == "bf16"
         for network in networks.values():  # after the optimiser, whose masters must stay float32
             set_precision(network, "tf32" if precise else spec.precision)
@@ -208,6 +216,21 @@ class Population:
         state = PlayerState(name, first, last, networks, optimiser, rate, schedule)
         optimiser.attach(state.parameters())
         return state
+
+    def _phase_state(self, phase: Phase, players: Sequence[PlayerState]) -> PlayerState:
+        """The state of a phase: moments of its own for parameters that one of the players owns."""
+        name, _, part = phase.trains.partition(".")
+        (owner,) = [player for player in players if player.name == name]
+        network, spec = owner.networks[name].get_submodule(part), self.specs[0]
+        parameters = list(network.parameters())
+        settings = phase.optimiser or optimiser_named(spec.optimiser, spec.weight_decay)
+        optimiser = PopulationOptimiser(_masters_of(parameters, owner), settings)
+        optimiser.attach(parameters)
+        rate = None if phase.optimiser is None else phase.optimiser.learning_rate
+        networks = {phase.name: network}
+        return PlayerState(
+            phase.name, owner.first, owner.last, networks, optimiser, rate, owner.schedule, owner=owner
+        )
 
     def _blueprint(self, specs: Sequence[RunSpec]) -> Blueprint:
         streams = [Stream.of(spec.seed) for spec in specs]
@@ -232,13 +255,21 @@ class Population:
         drawn = [float(spec.method.stochastic) for spec in self.specs]
         self.noise_scale = torch.tensor(drawn, device=self.device)[:, None, None]
         for group in self.groups:
+            for player, stacked in zip(group.players, group.method.players, strict=False):
+                if stacked.schedule is not None:
+                    player.schedule = stacked.schedule
             of_runs = zip(*[spec.method.players for spec in self.specs[group.runs]], strict=True)
-            for player, run_players in zip(group.players, of_runs, strict=True):
+            for player, run_players in zip(group.players, of_runs, strict=False):  # phases come last
                 begins = torch.ceil(
                     torch.tensor([run_player.starts for run_player in run_players]) * steps[group.runs]
                 )
                 player.first_step = int(begins.min())
                 player.begins = begins.to(self.device) if bool(begins.any()) else None
+            phases = [player for player in group.players if player.owner is not None]
+            of_phases = zip(*[spec.method.phases for spec in self.specs[group.runs]], strict=True)
+            for player, run_phases in zip(phases, of_phases, strict=True):
+                rates = torch.tensor([float(phase.rate) for phase in run_phases])
+                player.rate_factors = rates.to(self.device)
 
     def _tensors_of(self, run: int) -> list[tuple[str, Tensor, int]]:
         """(name, tensor of the population, index of the run in it) for each tensor of a run's state."""
@@ -249,12 +280,20 @@ class Population:
             names = [
                 f"{n}.{p}" for n, network in player.networks.items() for p, _ in network.named_parameters()
             ]
-            for kind, tensors in {"weights": player.optimiser.masters, **player.optimiser.moments}.items():
+            weights = {} if player.owner is not None else {"weights": player.optimiser.masters}
+            for kind, tensors in {**weights, **player.optimiser.moments}.items():
                 tensors_of_run += [
                     (f"{kind}.{name}", tensor, run - player.first)
                     for name, tensor in zip(names, tensors, strict=True)
                 ]
         return tensors_of_run
+
+
+def _masters_of(parameters: Sequence[Tensor], owner: PlayerState) -> list[Tensor]:
+    """The float32 weights that the owner's optimiser keeps of some of its parameters."""
+    optimiser = owner.optimiser
+    masters = {id(p): master for p, master in zip(optimiser.parameters, optimiser.masters, strict=True)}
+    return [masters[id(parameter)] for parameter in parameters]
 
 
 def _group_key(spec: RunSpec) -> str:
@@ -265,6 +304,7 @@ def _group_key(spec: RunSpec) -> str:
     numbers = numeric_settings(spec.method)
     others = {name: value for name, value in settings_of(spec.method).items() if name not in numbers}
     optimised = [(player.optimiser, player.schedule) for player in spec.method.players]
+    optimised += [(phase.optimiser, None) for phase in spec.method.phases]
     return repr((spec.method.name, others, optimised, spec.plugins))
 
 

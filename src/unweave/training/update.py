@@ -15,8 +15,9 @@ from torch import Tensor
 from unweave.methods.method import AUTOENCODER
 from unweave.methods.step import Batch, Forward, Losses, StepContext
 from unweave.nn.layers.precision import precision_context
+from unweave.nn.moving_average import MovingAverage
 from unweave.nn.optimiser import PopulationOptimiser
-from unweave.nn.schedule import rate_share
+from unweave.nn.schedule import Schedule, rate_share
 from unweave.training.batches import Batches
 from unweave.training.forward import shared_passes
 from unweave.training.population import Group, PlayerState, Population
@@ -143,18 +144,20 @@ class Update:
                 self._add_terms(losses)
         population.step += 1
 
-    def _rate_shares(self) -> dict[str, Tensor]:
+    def _rate_shares(self) -> dict[str | Schedule, Tensor]:
         """(P,) for each schedule that a player follows."""
         population = self.population
         warmup, step, steps = population.specs[0].warmup, population.step, population.steps
-        names = dict.fromkeys(player.schedule for player in population.players)
-        return {name: rate_share(name, step, steps, warmup) for name in names}
+        schedules = dict.fromkeys(player.schedule for player in population.players)
+        return {schedule: rate_share(schedule, step, steps, warmup) for schedule in schedules}
 
     def _base_rates(self, player: PlayerState) -> Tensor:
         """(P,): learning rates before the schedule; 0 in runs in which the player has not started."""
         rates = self.population.rates[player.runs]
         if player.own_rate is not None:
-            rates = torch.full_like(rates, player.own_rate)
+            rates = torch.full_like(rates, player.own_rate * self.population.specs[0].player_rate)
+        if player.rate_factors is not None:
+            rates = rates * player.rate_factors
         return rates if player.begins is None else rates * (self.population.step >= player.begins)
 
     def _turns(self) -> list[list[PlayerState]]:
@@ -211,7 +214,8 @@ class Update:
     ) -> StepContext:
         """All that the losses of a group may use, without networks of players that have not started."""
         population = self.population
-        active = [player for player in group.players if self._step >= player.first_step]
+        owners = [player for player in group.players if player.owner is None]
+        active = [player for player in owners if self._step >= player.first_step]
         return StepContext(
             batch=batch.of_runs(group.runs),
             networks={name: network for player in active for name, network in player.networks.items()},
@@ -244,7 +248,8 @@ class Update:
 @contextmanager
 def _only(active: Sequence[PlayerState], players: Sequence[PlayerState]) -> Iterator[None]:
     """Compute no gradients of players that are not active in this turn."""
-    frozen = [parameter for player in players if player not in active for parameter in player.parameters()]
+    trained = {id(parameter) for player in active for parameter in player.parameters()}
+    frozen = [p for player in players for p in player.parameters() if id(p) not in trained]
     for parameter in frozen:
         parameter.requires_grad_(False)
     try:
@@ -259,7 +264,9 @@ def _gradients(
 ) -> list[Tensor]:
     """Gradients of a loss with respect to the parameters of one player."""
     gradients = list(torch.autograd.grad(loss.sum(), optimiser.parameters, retain_graph=keep))
-    return gradients if largest is None else clip(gradients, largest)
+    if largest is None or isinstance(optimiser.settings, MovingAverage):
+        return gradients
+    return clip(gradients, largest)
 
 
 def clip(gradients: Sequence[Tensor], largest: float) -> list[Tensor]:

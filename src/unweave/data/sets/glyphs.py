@@ -95,7 +95,8 @@ def load_centred(
 
 
 ENTRY = Entry(NAME, FACTORS, 1, CARD, load)
-CENTRED = Entry(CENTRED_NAME, CENTRED_FACTORS, 1, CARD, load_centred)
+# So few images could be memorised by what is fitted to their codes.
+CENTRED = Entry(CENTRED_NAME, CENTRED_FACTORS, 1, CARD, load_centred, disjoint=True)
 
 
 def _render(factors: Factors, _stream: Stream) -> Images:

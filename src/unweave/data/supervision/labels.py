@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unweave.data.grid import Factors, GroundTruth
-from unweave.data.supervision.choices import whole_number
+from unweave.data.supervision.choices import resolve_class, whole_number
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.streams import Stream
 
@@ -138,7 +138,8 @@ class Partial:
 class Chosen:
     """The true values of some factors, nothing of the others.
 
-    `factors` are their names with commas between them, "first" for the first one, or "all".
+    `factors` are their names with commas between them, "first" for the first one, or "all". The name "class"
+    stands for the class factor: the first categorical factor, or the first factor if none is categorical.
     """
 
     factors: str = "all"
@@ -148,7 +149,8 @@ class Chosen:
         known = [factor.name for factor in ground_truth.factors]
         names = {"all": known, "first": known[:1]}.get(self.factors)
         if names is None:
-            names = [name.strip() for name in self.factors.split(",")]
+            named = [name.strip() for name in self.factors.split(",")]
+            names = list(resolve_class(named, ground_truth.factors))
         for name in names:
             if name not in known:
                 raise UnweaveError(f'{ground_truth.name} has no factor "{name}". {did_you_mean(name, known)}')

@@ -1,4 +1,4 @@
-"""Sequences: frames of one scene in which content stays and pose moves smoothly, as DrNet learns from.
+"""Sequences: frames of one scene in which content is constant and pose changes, as DrNet learns from.
 
 Denton and Birodkar, "Unsupervised learning of disentangled representations from video" (NeurIPS 2017,
 arXiv 1705.10915).
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from unweave.data.grid import Factor, Factors, GroundTruth
 from unweave.data.supervision.choices import random_subsets, whole_number
+from unweave.data.supervision.grouping import groups
 from unweave.errors import UnweaveError
 from unweave.streams import Stream
 
@@ -26,12 +27,15 @@ def sequences(
     length: int,
     content: Sequence[str],
     seed: int | Stream,
-    step: int = 1,
+    step: int | None = 1,
 ) -> Factors:
     """n sequences of `length` frames, (n, length, k).
 
     Content factors, and categorical ones, which have no order to move along, keep the value of the first
-    frame. Every other factor moves at its own constant velocity, a whole number drawn uniformly from
+    frame. If `step` is None, every frame draws all other factors independently: frames of one sequence are
+    then as different in pose as frames of two sequences.
+
+    Otherwise every other factor moves at its own constant velocity, a whole number drawn uniformly from
     -step .. step: position_t = start + velocity t. Ordinal factors are reflected at their ends, circular
     ones wrap around, so consecutive frames differ by at most `step` values. Speeds are cut to size - 1
     (ordinal) and size // 2 (circular). Where this leaves the second frame equal to the first, one factor
@@ -42,6 +46,8 @@ def sequences(
     """
     whole_number(n, "the number of sequences", 0)
     whole_number(length, "the length of a sequence", 1)
+    if step is None:
+        return groups(ground_truth, n, length, is_held(ground_truth, content), seed).factors
     fastest = speed_limits(ground_truth, content, whole_number(step, "step", 1))
     stream = Stream.of(seed).child("sequences")
     out = np.empty((n, length, len(fastest)), np.int64)
@@ -75,6 +81,12 @@ def speed_limits(ground_truth: GroundTruth, content: Sequence[str], step: int) -
             f"circular factor with more than one value; got {list(content)}."
         )
     return fastest
+
+
+def is_held(ground_truth: GroundTruth, content: Sequence[str]) -> NDArray[np.bool_]:
+    """(k,): whether a factor is constant in a sequence: as content, as categorical, or with one value."""
+    held: NDArray[np.bool_] = speed_limits(ground_truth, content, 1) == 0
+    return held
 
 
 def _speed_limit(factor: Factor) -> int:

@@ -111,10 +111,12 @@ def fit_perceptrons(
     gradient = Perceptrons.of(np.zeros_like(networks.values), widths, k)
     moments = np.zeros((2, networks.values.size), np.float32)
     best, least = networks.values.copy(), np.inf
-    batches = _batches(len(train.codes), stream.child("batches"))
+    batches = endless_batches(len(train.codes), stream.child("batches"))
     for update, rows in zip(range(training.updates), batches, strict=False):
-        _fill_gradient(gradient, networks, Points(train.codes[rows], train.targets[rows]))
-        _adam(networks.values, gradient.values, moments, update, training.rate_of(update))
+        outputs = networks.activations(train.codes[rows])
+        errors = outputs[-1] - train.targets[rows].T[:, :, None]
+        backpropagate(gradient, networks, outputs, errors * np.float32(2 / len(rows)))
+        adam(networks.values, gradient.values, moments, update, training.rate_of(update))
         if training.validates_after(update):
             error = float(((networks.predict(validation.codes) - validation.targets) ** 2).mean())
             if error < least:
@@ -133,17 +135,20 @@ def initial_perceptrons(widths: tuple[int, ...], k: int, stream: Stream) -> Perc
     return networks
 
 
-def _batches(n: int, stream: Stream) -> Iterator[NDArray[np.int64]]:
+def endless_batches(n: int, stream: Stream) -> Iterator[NDArray[np.int64]]:
     """Rows of batches without end; each epoch has an order of its own and may end with a smaller batch."""
     for epoch in count():
         order = stream.child(epoch).permutations(1, n)[0]
         yield from (order[begin : begin + BATCH] for begin in range(0, n, BATCH))
 
 
-def _fill_gradient(gradient: Perceptrons, networks: Perceptrons, batch: Points) -> None:
-    """Write the gradient of the mean squared error of each target."""
-    outputs = networks.activations(batch.codes)
-    slope = (outputs[-1] - batch.targets.T[:, :, None]) * np.float32(2 / len(batch.codes))
+def backpropagate(
+    gradient: Perceptrons, networks: Perceptrons, outputs: list[Singles], slope: Singles
+) -> None:
+    """Write the gradient of a loss whose derivative by the last outputs, (k, n, width), is `slope`.
+
+    `outputs` are the activations of the batch.
+    """
     for number in range(len(networks.layers) - 1, -1, -1):
         inputs, slot = outputs[number], gradient.layers[number]
         np.matmul(inputs.swapaxes(-1, -2), slope, out=slot.weights)
@@ -153,7 +158,7 @@ def _fill_gradient(gradient: Perceptrons, networks: Perceptrons, batch: Points) 
             slope *= inputs > 0
 
 
-def _adam(values: Singles, gradient: Singles, moments: Singles, update: int, rate: float) -> None:
+def adam(values: Singles, gradient: Singles, moments: Singles, update: int, rate: float) -> None:
     """Change the values by one step of Adam, in place."""
     first, second = moments
     first *= DECAYS[0]

@@ -31,6 +31,15 @@ def product(posterior: Gaussian) -> Gaussian:
     return Gaussian(mean, -torch.logsumexp(-posterior.log_var, dim=-2, keepdim=True))
 
 
+def published_product(posterior: Gaussian) -> Gaussian:
+    """The mean of `product` with m times its variance, the harmonic mean of the v_i.
+
+    This is the rule of the code that was released with [3], for pairs: 2 v_1 v_2 / (v_1 + v_2).
+    """
+    exact = product(posterior)
+    return Gaussian(exact.mean, exact.log_var + math.log(posterior.mean.shape[-2]))
+
+
 def average(posterior: Gaussian) -> Gaussian:
     """The mean of the m means and the mean of the m variances; [2]."""
     log_sum = torch.logsumexp(posterior.log_var, dim=-2, keepdim=True)

@@ -14,6 +14,8 @@ from unweave.nn.layers import glorot_uniform
 from unweave.nn.networks.architectures import build_decoder, build_encoder
 from unweave.streams import Stream
 
+HEAD_DISTANCE = 6.0  # root mean square distance of two heads before training
+
 
 class ClassAutoencoder(nn.Module):
     """An encoder to a style z (P, B, S) and to logits of K classes, and a decoder of z and probabilities y.
@@ -36,8 +38,7 @@ class ClassAutoencoder(nn.Module):
         self.encoder = build_encoder(streams, shape, style + classes, architecture)
         inputs = style if heads else style + classes
         self.decoder = build_decoder(streams, shape, inputs, architecture, likelihood)
-        first = glorot_uniform(streams, "heads", (classes, style), classes + style)
-        self.heads = nn.Parameter(first) if heads else None
+        self.heads = nn.Parameter(_first_heads(streams, classes, style)) if heads else None
 
     def encode(self, images: Tensor) -> Gaussian:
         """z + y W with heads; without, the style, and the likeliest class as a number."""
@@ -73,6 +74,11 @@ class ClassAutoencoder(nn.Module):
         return style + classes @ self.heads
 
 
+def class_blocks(latents: int) -> dict[str, range]:
+    """The dimensions of the codes of `ClassAutoencoder` by block: the class, called content, and style."""
+    return {"content": range(latents - 1, latents), "style": range(latents - 1)}
+
+
 def heads_crowding(heads: Tensor, eta: float | Tensor) -> Tensor:
     """(...): how much closer than eta the heads (..., K, D) are, summed over all pairs of them."""
     first, second = torch.triu_indices(heads.shape[-2], heads.shape[-2], 1, device=heads.device)
@@ -80,6 +86,13 @@ def heads_crowding(heads: Tensor, eta: float | Tensor) -> Tensor:
     limit = eta[..., None] if isinstance(eta, Tensor) else eta
     # The slope of a root at zero is infinite: heads that coincide get no gradient.
     return (limit - squares.clamp_min(1e-12).sqrt()).clamp_min(0).sum(-1)
+
+
+def _first_heads(streams: Sequence[Stream], classes: int, style: int) -> Tensor:
+    """(P, K, S): random heads; two of them have the mean squared distance HEAD_DISTANCE^2 = 2 S variance."""
+    unscaled = glorot_uniform(streams, "heads", (classes, style), classes + style)
+    variance = 2 / (classes + style)
+    return unscaled * math.sqrt(HEAD_DISTANCE**2 / (2 * style * variance))
 
 
 def class_place(classes: Tensor, count: int) -> Tensor:

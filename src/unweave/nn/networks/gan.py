@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.distributions.gaussian import Gaussian, certain
 from unweave.nn.layers import Conv2d, ConvTranspose2d, Layer, Linear, at_least_float32
 from unweave.nn.layers.batch_norm import BatchNorm
 from unweave.nn.layers.spectral import normalised_layers, through_with
+from unweave.nn.networks.classes import class_place, nearest_class, one_hot
 from unweave.nn.networks.sizes import Sizes
 from unweave.streams import Stream
 
@@ -35,14 +37,19 @@ REFERENCES = 128  # codes whose statistics replace those of a batch
 
 
 class Generator(nn.Module):
-    """Codes and noise (P, B, inputs), from -1 to 1 -> logits of images (P, B, C, H, W), in float32."""
+    """Codes and noise (P, B, inputs) -> logits of images (P, B, C, H, W), in float32.
+
+    The first `categories` inputs are the indicator of a category; all others are from -1 to 1.
+    """
 
     reference: Tensor
 
-    def __init__(self, streams: Sequence[Stream], shape: tuple[int, int, int], inputs: int) -> None:
+    def __init__(
+        self, streams: Sequence[Stream], shape: tuple[int, int, int], inputs: int, categories: int = 0
+    ) -> None:
         super().__init__()
         channels, height, width = _checked(shape)
-        self.inputs = inputs
+        self.inputs, self.categories = inputs, categories
         self.first_image = (height // 2**HALVINGS, width // 2**HALVINGS, UP[0])
         size = self.first_image[0] * self.first_image[1] * UP[0]
         self.dense = nn.ModuleList(
@@ -59,17 +66,27 @@ class Generator(nn.Module):
             self.norms.append(BatchNorm(len(streams), after))
         self.logits = ConvTranspose2d(streams, "generator.logits", UP[-1], channels)
         _start_small(self, streams, "generator")
-        draws = Stream.of(0).child("reference codes").uniform(REFERENCES, inputs)
-        self.register_buffer("reference", torch.from_numpy(2 * draws - 1).float(), persistent=False)
+        draws = Stream.of(0).child("reference codes").uniform(REFERENCES, inputs - categories)
+        indicators = np.arange(REFERENCES)[:, None] % max(categories, 1) == np.arange(categories)
+        reference = np.hstack([indicators, 2 * draws - 1])
+        self.register_buffer("reference", torch.from_numpy(reference).float(), persistent=False)
 
     def forward(self, z: Tensor) -> Tensor:
         """Logits; features are normalised over the batch."""
         return self._logits(z, None)
 
     def decode(self, codes: Tensor) -> Tensor:
-        """Logits of codes in standard deviations, clipped to the range of training, with noise 0."""
-        noise = codes.new_zeros(*codes.shape[:-1], self.inputs - codes.shape[-1])
-        return self.independent_logits(torch.cat([(codes / CODE_UNITS).clamp(-1, 1), noise], dim=-1))
+        """Logits of codes in standard deviations, clipped to the range of training, with noise 0.
+
+        If there are categories, the first code is the place of one, and the nearest one is taken.
+        """
+        numbers = codes[..., 1:] if self.categories else codes
+        noise = codes.new_zeros(*codes.shape[:-1], self.inputs - self.categories - numbers.shape[-1])
+        inputs = [(numbers / CODE_UNITS).clamp(-1, 1), noise]
+        if self.categories:
+            nearest = nearest_class(codes[..., :1], self.categories)
+            inputs.insert(0, one_hot(nearest, self.categories, codes.dtype))
+        return self.independent_logits(torch.cat(inputs, dim=-1))
 
     def independent_logits(self, z: Tensor) -> Tensor:
         """Logits of each z, independent of the batch: features are normalised over fixed codes and noise.
@@ -118,21 +135,40 @@ class Features(nn.Module):
         return self.convolutions, self.dense
 
 
-class ReadingDiscriminator(nn.Module):
-    """Images -> D, the logits (P, B) that they are real; and Q, the codes (P, B, D) they were generated from.
+@dataclass(frozen=True)
+class Guess:
+    """Q: what images say about the codes that they were generated from."""
 
-    D and Q share all but their last layers. All weights are spectrally normalised. Q is N(mean, I), or, with
-    `variance`, has a variance for each image and code.
+    numbers: Gaussian  # of the continuous codes, (P, B, D)
+    category: Tensor  # (P, B, K): logits of the categories; K is 0 where there are none
+
+    def last_rows(self, rows: int) -> Guess:
+        """Of the last images of the batch."""
+        return Guess(self.numbers[..., -rows:, :], self.category[..., -rows:, :])
+
+
+class ReadingDiscriminator(nn.Module):
+    """Images -> D, the logits (P, B) that they are real; and Q, the codes that they were generated from.
+
+    D and Q share all but their last layers. All weights are spectrally normalised. Q of the continuous codes
+    is N(mean, I), or, with `variance`, has a variance for each image and code. If there are categories, the
+    first of the `latents` codes is categorical.
     """
 
     def __init__(
-        self, streams: Sequence[Stream], shape: tuple[int, int, int], latents: int, variance: bool = False
+        self,
+        streams: Sequence[Stream],
+        shape: tuple[int, int, int],
+        latents: int,
+        variance: bool = False,
+        categories: int = 0,
     ) -> None:
         super().__init__()
-        self.latents, self.variance = latents, variance
+        self.variance, self.categories = variance, categories
+        self.numbers = latents - 1 if categories else latents
         self.features = Features(streams, "discriminator", shape)
         self.verdict = nn.ModuleList([Linear(streams, "discriminator.verdict", WIDTH, 1)])
-        outputs = 2 * latents if variance else latents
+        outputs = categories + (2 * self.numbers if variance else self.numbers)
         self.guess = nn.ModuleList(
             [
                 Linear(streams, "discriminator.guess1", WIDTH, WIDTH, "leaky_relu"),
@@ -141,7 +177,7 @@ class ReadingDiscriminator(nn.Module):
         )
         _start_small(self, streams, "discriminator")
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Gaussian]:
+    def forward(self, x: Tensor) -> tuple[Tensor, Guess]:
         """D and Q."""
         weights = normalised_layers(*self.features.stacks, self.verdict, self.guess)
         features = self.features(x, weights)
@@ -149,17 +185,25 @@ class ReadingDiscriminator(nn.Module):
         return verdict, self._read(features, weights)
 
     def encode(self, images: Tensor) -> Gaussian:
-        """Q alone, in standard deviations of the codes."""
+        """Q alone, in standard deviations of the codes; of categories, the place of the likeliest one."""
         weights = normalised_layers(*self.features.stacks, self.guess)
         guess = self._read(self.features(images, weights), weights)
-        return Gaussian(CODE_UNITS * guess.mean, guess.log_var + 2 * math.log(CODE_UNITS))
+        mean, log_var = CODE_UNITS * guess.numbers.mean, guess.numbers.log_var + 2 * math.log(CODE_UNITS)
+        if not self.categories:
+            return Gaussian(mean, log_var)
+        likeliest = guess.category.argmax(-1, keepdim=True).to(mean.dtype)
+        category = certain(class_place(likeliest, self.categories))
+        return Gaussian(
+            torch.cat([category.mean, mean], dim=-1), torch.cat([category.log_var, log_var], dim=-1)
+        )
 
-    def _read(self, features: Tensor, weights: Mapping[nn.Module, Tensor]) -> Gaussian:
+    def _read(self, features: Tensor, weights: Mapping[nn.Module, Tensor]) -> Guess:
         guess = at_least_float32(through_with(weights, self.guess, features))
+        category, numbers = guess[..., : self.categories], guess[..., self.categories :]
         if not self.variance:
-            return Gaussian(guess, torch.zeros_like(guess))
-        mean, log_var = guess.chunk(2, dim=-1)
-        return Gaussian(mean, log_var)
+            return Guess(Gaussian(numbers, torch.zeros_like(numbers)), category)
+        mean, log_var = numbers.chunk(2, dim=-1)
+        return Guess(Gaussian(mean, log_var), category)
 
 
 class PairJudge(nn.Module):

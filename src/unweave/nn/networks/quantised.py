@@ -1,4 +1,4 @@
-"""An autoencoder whose codes are quantised to a few learned numbers, one codebook per dimension.
+"""An autoencoder whose codes are quantised to a few numbers, with one codebook per dimension.
 
 Hsu, Dorrell, Whittington, Wu, Finn: Disentanglement via latent quantization, NeurIPS 2023.
 """

@@ -15,19 +15,27 @@ from torch import Tensor, nn
 from unweave.streams import Stream
 
 BOUND = 0.05  # rows start uniform in (-BOUND, BOUND), as those of LORD do
+CLASS_COLUMNS, IMAGE_COLUMNS = 256, 128  # dimensions of LORD's codes
 
 
 class Table(nn.Module):
-    """Numbers of rows (P, B) -> rows (P, B, D); `rows` is (P, size, D)."""
+    """Numbers of rows (P, B) -> codes (P, B, D), which are `scale` times `rows`, (P, size, D).
 
-    def __init__(self, streams: Sequence[Stream], name: str, size: int, columns: int) -> None:
+    Adam changes each number of a row by about its learning rate, whatever the number of columns is. With
+    scale = sqrt(like / columns) the length of a code grows as fast as that of one with `like` columns. Rows
+    with more columns are not scaled.
+    """
+
+    def __init__(self, streams: Sequence[Stream], name: str, size: int, columns: int, like: int) -> None:
         super().__init__()
+        self.scale = math.sqrt(max(like / columns, 1))
         drawn = [stream.child("weights", name).uniform(size, columns) for stream in streams]
         self.rows = nn.Parameter(torch.from_numpy((2 * np.stack(drawn) - 1) * BOUND).float())
 
     def forward(self, index: Tensor) -> Tensor:
-        """The rows with these numbers."""
-        return self.rows.gather(1, index.unsqueeze(-1).expand(-1, -1, self.rows.shape[-1]))
+        """The codes with these numbers."""
+        rows = self.rows.gather(1, index.unsqueeze(-1).expand(-1, -1, self.rows.shape[-1]))
+        return self.scale * rows
 
 
 class CodeTables(nn.Module):
@@ -38,8 +46,8 @@ class CodeTables(nn.Module):
     ) -> None:
         super().__init__()
         self.sizes = tuple(sizes)
-        self.classes = Table(streams, "tables.classes", math.prod(self.sizes), first)
-        self.images = Table(streams, "tables.images", points, second)
+        self.classes = Table(streams, "tables.classes", math.prod(self.sizes), first, CLASS_COLUMNS)
+        self.images = Table(streams, "tables.images", points, second, IMAGE_COLUMNS)
 
     def forward(self, labels: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
         """Codes (P, B, first) and (P, B, second) of labels (P, B, k) and row numbers (P, B) of images."""

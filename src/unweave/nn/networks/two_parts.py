@@ -15,6 +15,8 @@ from unweave.errors import UnweaveError
 from unweave.nn.distributions.gaussian import Gaussian, certain
 from unweave.nn.layers import Linear
 from unweave.nn.networks.architectures import build_decoder, build_encoder
+from unweave.nn.networks.modulated import ModulatedDecoder
+from unweave.nn.networks.vae import Decoder
 from unweave.streams import Stream
 
 # How many dimensions the first part has.
@@ -28,6 +30,15 @@ def part_size(part: Part, latents: int) -> int:
     return latents // 2 if part == "half" else part
 
 
+def check_parts(first: int, latents: int) -> None:
+    """Refuse a size of the first part that leaves no dimension for one of the parts."""
+    if not 0 < first < latents:
+        raise UnweaveError(
+            f"a code of two parts needs at least one dimension for each: of {latents} latents the first "
+            f"part would get {first}. Take more latents, or another size of the first part."
+        )
+
+
 def concatenated(first: Gaussian, second: Gaussian) -> Gaussian:
     """Two posteriors (..., B, D1) and (..., B, D2) as one, (..., B, D1 + D2)."""
     return Gaussian(
@@ -38,7 +49,8 @@ def concatenated(first: Gaussian, second: Gaussian) -> Gaussian:
 class TwoPartAutoencoder(nn.Module):
     """An encoder for each part of the code, and a decoder of both; `first` is the size of the first part.
 
-    The first part is deterministic; the second too, unless `second_is_drawn`.
+    The first part is deterministic; the second too, unless `second_is_drawn`. With `modulated`, the first
+    part modulates the layers of the decoder, whose input is the second part; see `modulated.py`.
     """
 
     def __init__(
@@ -50,21 +62,22 @@ class TwoPartAutoencoder(nn.Module):
         architecture: str = "released",
         likelihood: str = "bernoulli",
         second_is_drawn: bool = False,
+        modulated: bool = False,
     ) -> None:
         super().__init__()
         self.second_is_drawn = second_is_drawn
-        if not 0 < first < latents:
-            raise UnweaveError(
-                f"a code of two parts needs at least one dimension for each: of {latents} latents the first "
-                f"part would get {first}. Take more latents, or another size of the first part."
-            )
+        check_parts(first, latents)
         # Initial weights depend on layer names, which the two encoders share: each gets separate streams.
         first_streams, second_streams = (
             [stream.child(f"{name} part") for stream in streams] for name in ("first", "second")
         )
         self.first = build_encoder(first_streams, shape, first, architecture)
         self.second = build_encoder(second_streams, shape, latents - first, architecture)
-        self.decoder = build_decoder(streams, shape, latents, architecture, likelihood)
+        self.decoder: Decoder = (
+            ModulatedDecoder(streams, shape, latents, first, likelihood)
+            if modulated
+            else build_decoder(streams, shape, latents, architecture, likelihood)
+        )
 
     def encode_parts(self, images: Tensor) -> tuple[Gaussian, Gaussian]:
         """Both parts, (P, B, D1) and (P, B, D2), of images (P, B, c, h, w)."""

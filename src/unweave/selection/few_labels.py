@@ -1,0 +1,126 @@
+"""Scores of runs by a few labels: training needs none of them, only the choice of a run does.
+
+[1] Locatello, Tschannen, Bauer, Rätsch, Schölkopf, Bachem: Disentangling factors of variation using few
+labels, ICLR 2020.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unweave.data.grid import GroundTruth
+from unweave.data.supervision import Labelled, labelled, split
+from unweave.errors import UnweaveError
+from unweave.metrics import dci, mig
+from unweave.progress import Progress
+from unweave.runs.run import Run
+from unweave.selection.candidates import Candidate, Candidates
+from unweave.selection.codes import encoded
+from unweave.streams import Stream
+
+LABELS = 100
+LEAST_LABELS = 20
+TRAINING_SHARE = 0.9  # of the labels; DCI is fitted to these, as in [1]
+FEW_LABEL_SCORES = ("few_labels.dci", "few_labels.mig")
+_ESTIMATORS = {"few_labels.dci": f"dci[trees,train{TRAINING_SHARE:g}", "few_labels.mig": "mig[bins20"}
+
+
+def few_label_scores(
+    candidates: Candidates,
+    labels: int = LABELS,
+    device: str = "auto",
+    data_root: Path | None = None,
+    tell: Progress | None = None,
+    place: str | Path | None = None,
+) -> tuple[Candidates, dict[str, dict[str, float]]]:
+    """The runs that can be encoded, and their scores by name, by the ids of the runs.
+
+    All runs are measured on the same labelled images. `few_labels.mig` uses all of them, `few_labels.dci`
+    fits its trees to 90 of 100, as the validation of the published code does.
+    """
+    measured: _LabelledImages | None = None
+    scores: dict[str, dict[str, float]] = {}
+    notes: list[str] = []
+    for number, candidate in enumerate(candidates.runs, 1):
+        with _noted(candidate, notes):
+            run = Run(candidate.folder, device, place, data_root)
+            truth = _ground_truth(run)
+            measured = measured or _LabelledImages.of(truth, labels)
+            codes = encoded(run, measured.images).mean
+            scores[candidate.id] = scores_of(codes, measured.points)
+        if tell:
+            tell(number, len(candidates.runs), "measuring")
+    if not scores:
+        raise UnweaveError(f"no run in {candidates.path} can be measured. {' '.join(notes)}")
+    runs = tuple(run for run in candidates.runs if run.id in scores)
+    return replace(candidates, runs=runs, notes=(*candidates.notes, *notes)), scores
+
+
+class TooFewLabelsError(UnweaveError):
+    """No run can be measured with so few labels."""
+
+
+@contextmanager
+def _noted(candidate: Candidate, notes: list[str]) -> Iterator[None]:
+    """Note why a run cannot be measured, and go on with the others."""
+    try:
+        yield
+    except TooFewLabelsError:
+        raise
+    except UnweaveError as error:
+        notes.append(f"Left out {candidate.folder.path}: {error}")
+
+
+@dataclass(frozen=True, eq=False)
+class _LabelledImages:
+    """The labelled points that all runs are measured on, and their images."""
+
+    points: Labelled
+    images: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, truth: GroundTruth, labels: int) -> _LabelledImages:
+        """So many of them, drawn at random."""
+        stream = Stream.of(0).child("selection by labels")
+        points = labelled(truth, labels, stream)
+        values = [len(np.unique(column)) for column in points.labels.T]
+        if labels < LEAST_LABELS or max(values) > len(split(points, TRAINING_SHARE)[0]):
+            least = max(LEAST_LABELS, math.ceil(max(truth.sizes) / TRAINING_SHARE))
+            raise TooFewLabelsError(
+                f"{labels:,} labels are too few to choose runs on {truth.name}, whose largest factor has "
+                f"{max(truth.sizes):,} values. Take {least:,} labels or more."
+            )
+        return cls(points, truth.observe(points.factors, stream.child("images")))
+
+
+def scores_of(codes: NDArray[np.floating], points: Labelled) -> dict[str, float]:
+    """The scores of codes (n, d) of n labelled points."""
+    cut = len(split(points, TRAINING_SHARE)[0])
+    # A few labels miss values of large factors, so the values that occur are renumbered.
+    columns = [np.unique(column, return_inverse=True)[1] for column in points.labels.T]
+    labels = np.stack(columns, axis=1)
+    fitted = dci(codes[:cut], labels[:cut], test=(codes[cut:], labels[cut:]))
+    return {"few_labels.dci": fitted.disentanglement, "few_labels.mig": mig(codes, labels)}
+
+
+def few_label_protocol(score: str, labels: int) -> str:
+    """The name that states how a score is estimated.
+
+    >>> few_label_protocol("few_labels.mig", 100)
+    'mig[bins20,labels100]'
+    """
+    return f"{_ESTIMATORS[score]},labels{labels}]"
+
+
+def _ground_truth(run: Run) -> GroundTruth:
+    data = run.data
+    if not isinstance(data, GroundTruth):
+        raise UnweaveError(f"a choice by labels needs data with known factors; {data.name} has none.")
+    return data

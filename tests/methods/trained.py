@@ -1,0 +1,61 @@
+"""One run of a method, trained for some steps on the tiny ground truth, with rates that suit few steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from training.tiny import TINY
+from unweave.data.grid import Factors
+from unweave.methods.method import Method
+from unweave.runs.spec import RunSpec
+from unweave.training.batches import HostBatches
+from unweave.training.population import Population
+from unweave.training.update import Update
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The population of one run, and the means of its terms over the last fifth of the steps."""
+
+    population: Population
+    terms: dict[str, float]
+
+    @classmethod
+    def of(cls, method: Method, steps: int, latents: int = 3, seed: int = 0) -> Trained:
+        """Train with ten times the usual learning rates."""
+        spec = RunSpec(
+            method,
+            data=TINY.name,
+            seed=seed,
+            batch=16,
+            latents=latents,
+            steps=steps,
+            learning_rate=1e-3,
+            player_rate=10.0,
+        )
+        cpu = torch.device("cpu")
+        source = HostBatches(TINY, cpu)
+        population = Population([spec], TINY.shape, cpu, source.label_sizes(method.sampling))
+        update = Update(population, source, len(TINY))
+        update.run(steps - steps // 5)
+        update.take_terms()
+        update.run(steps // 5)
+        (terms,) = update.take_terms()
+        return cls(population, {name: term.item() for name, term in terms.items()})
+
+    @property
+    def factors(self) -> Factors:
+        """All factors, (60, 3)."""
+        return TINY.factors_at(np.arange(len(TINY)))
+
+    def codes(self) -> Tensor:
+        """(60, D): the codes of all images."""
+        (group,), shared = self.population.groups, self.population.autoencoder
+        networks = group.networks if shared is None else shared.networks
+        images = torch.from_numpy(TINY.observe(self.factors))[None]
+        with torch.no_grad():
+            return group.method.encode(networks, images).mean[0]
