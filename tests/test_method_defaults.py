@@ -22,6 +22,7 @@ from unweave.methods import (
     InfoGAN,
     S2FactorVAE,
     method_named,
+    settings_of,
     summary,
 )
 from unweave.methods.factor_vae import DISCRIMINATOR
@@ -143,3 +144,9 @@ def test_each_method_is_described_by_a_line_of_its_own() -> None:
     for line in lines:
         assert 30 < len(line) <= 110
         assert line.endswith(".")
+
+
+def test_quick_weighs_the_capacity_so_that_a_short_run_learns_images() -> None:
+    for name in ("annealed_vae", "s2_annealed_vae"):
+        [spec] = specs_of(method_named(name), {}, Options(preset="quick", device="cpu"))
+        assert settings_of(spec.method)["gamma"] == 10

@@ -175,6 +175,17 @@ def test_medians_are_of_the_runs_that_were_measured(page: str) -> None:
         assert any(line.startswith(start) and middle in line for line in text.splitlines())
 
 
+def test_medians_at_full_length_are_of_the_runs_that_were_measured() -> None:
+    runs = pd.read_csv(MEASURED / "2026-11-16-h200-full-length.csv")
+    lines = (DOCS / "comparison.md").read_text().splitlines()
+    assert runs.groupby("method").size().tolist() == [5] * 6
+    for method, rows in runs.groupby("method"):
+        line = next(line for line in lines if line.startswith(f"| `{method}` |"))
+        for score in ("mig", "dci.disentanglement", "factor_vae_score.eval_accuracy"):
+            scores = rows[score]
+            assert f"| {scores.median():.2f} ({scores.min():.2f} to {scores.max():.2f}) |" in line
+
+
 def test_medians_of_gans_are_of_the_runs_that_were_measured() -> None:
     runs = pd.read_csv(MEASURED / "2026-11-15-h200-info-gan.csv")
     assert runs.groupby(["method", "updates"]).size().tolist() == [3] * 10

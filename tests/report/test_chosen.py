@@ -167,14 +167,12 @@ def test_without_metrics_there_is_nothing_to_judge_by() -> None:
     )
 
 
+@pytest.mark.usefixtures("quick_fonts")
 def test_the_page_has_the_section_where_there_are_scores(tmp_path: Path) -> None:
     runs, mig = runs_of(["dsprites"]), {"mig": SIX["mig"]}
     both = combine(table(runs, mig), table(runs, CHOOSER, ""))
-    text = write_report(both, tmp_path / "with").read_text()
+    text = write_report(both, tmp_path).read_text()
     assert '<section id="chosen">' in text
     assert "UDR (lasso)" in text
-    assert (tmp_path / "with" / "figures" / "chosen_dsprites.pdf").is_file()
-    assert (tmp_path / "with" / "tables" / "chosen.csv").is_file()
-    without = write_report(table(runs, mig), tmp_path / "without").read_text()
-    assert 'id="chosen"' not in without
-    assert "choice by agreement" not in without
+    assert (tmp_path / "figures" / "chosen_dsprites.pdf").is_file()
+    assert (tmp_path / "tables" / "chosen.csv").is_file()

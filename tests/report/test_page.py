@@ -45,11 +45,13 @@ FIGURES = {
     "spread_over_seeds",
 }
 
+pytestmark = pytest.mark.usefixtures("quick_fonts")
+
 PAIR = {"mig": SIX["mig"], "sap": SIX["sap"]}
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def report(tmp_path_factory: pytest.TempPathFactory, quick_fonts: None) -> Path:
     """The report of a small study that has everything, with pictures."""
     folder = tmp_path_factory.mktemp("report")
     Image.new("RGB", (60, 30)).save(folder / "sheet.png")
@@ -66,6 +68,8 @@ def missing(page: Path) -> str:
 def test_every_figure_is_on_the_page_and_in_two_files(report: Path) -> None:
     text = (report / "index.html").read_text()
     assert set(re.findall(r'<figure id="figure-(\w+)">', text)) == FIGURES | {"reconstructions", "swaps"}
+    assert 'id="chosen"' not in text
+    assert "choice by agreement" not in text
     for name in FIGURES:
         assert (report / "figures" / f"{name}.pdf").stat().st_size > 1000
         with Image.open(report / "figures" / f"{name}.png") as picture:
@@ -175,21 +179,19 @@ def test_names_from_tables_are_escaped(tmp_path: Path) -> None:
     assert "<i>" not in text
 
 
-def test_without_altair_the_page_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_altair_the_page_says_how_to_get_it_and_progress_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(interactive, "can_draw", lambda: False)
-    text = write_report(table(settings(["dsprites"]), {"mig": SIX["mig"]}), tmp_path).read_text()
-    assert "pip install unweave[report]" in text
-    assert "<script" not in text
-
-
-def test_progress_is_reported(tmp_path: Path) -> None:
     reports: list[tuple[int, int, str]] = []
 
     def progress(done: int, total: int, what: str = "") -> None:
         reports.append((done, total, what))
 
     results = table(settings(["dsprites"]), {"mig": SIX["mig"]})
-    write_report(results, tmp_path, progress=progress)
+    text = write_report(results, tmp_path, progress=progress).read_text()
+    assert "pip install unweave[report]" in text
+    assert "<script" not in text
     assert reports[0] == (0, 8, "own: reconstructions")
     assert reports[-1][:2] == (8, 8)
 

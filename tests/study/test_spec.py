@@ -201,8 +201,8 @@ def test_a_study_without_own_data_is_written_as_before() -> None:
 
 
 def test_runs_that_see_the_same_number_of_images() -> None:
-    methods = [{"name": "vae"}, {"name": "ada_gvae"}, {"name": "s2_beta_vae"}, {"name": "ae", "steps": 7}]
-    runs = grid(methods, data="dsprites", seed=0, images=6_400, batch=32)
+    methods: list[dict[str, Any]] = [{"name": "vae"}, {"name": "ada_gvae"}, {"name": "s2_beta_vae"}]
+    runs = grid([*methods, {"name": "ae", "steps": 7}], data="dsprites", seed=0, images=6_400, batch=32)
     assert [run.steps for run in runs] == [200, 100, 100, 7], "a step has images, pairs, or labels as well"
     shorter = grid([{"name": "vae", "images": 64}], data="dsprites", seed=0, steps=10)
     assert [run.steps for run in shorter] == [1], "a method's own length counts"

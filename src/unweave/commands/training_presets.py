@@ -41,6 +41,11 @@ PRESETS = {
     "study": Preset(),
     "quick": Preset(
         {"steps": 3000, "batch": 32, "learning_rate": 1e-3, "schedule": "linear"},
-        {"beta_vae": {"beta": 16.0}},
+        {
+            "beta_vae": {"beta": 16.0},
+            # With gamma 1000, this learning rate and so few steps, images are not learned.
+            "annealed_vae": {"gamma": 10.0},
+            "s2_annealed_vae": {"gamma": 10.0},
+        },
     ),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -93,6 +93,7 @@ class DrNet(Method):
     skip: bool = False
 
     name: ClassVar[str] = "drnet"
+    run_defaults: ClassVar[Mapping[str, Any]] = {"learning_rate": 1e-3}
     has_prior: ClassVar[bool] = False
     own_networks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"frames": 2, "speed": 1}

@@ -46,13 +46,13 @@ class GeneralizedM2(Method):
     for each label, first, and the Gaussians in the others, as in M2.
 
     Differs from [1]: gamma weighs means over batches of the same size, so it is the gamma of [1] times n/N,
-    for n = `labels` of N images. The defaults of alpha, samples and temperature are those of the authors'
-    library.
+    for n = `labels` of N images. The defaults of samples and temperature are those of the authors' library,
+    whose alpha is 0.1, for smaller images.
     """
 
     inference: str = "q(z|x) q(y|x,z)"
     generation: str = "p(y) p(z) p(x|y,z)"
-    alpha: Setting = 0.1
+    alpha: Setting = 1.0
     gamma: Setting = 1.0
     temperature: Setting = 0.66
     samples: int = 8

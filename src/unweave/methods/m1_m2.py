@@ -49,7 +49,7 @@ class M1M2(Method):
     here all are kept.
     """
 
-    alpha: Setting = 0.1
+    alpha: Setting = 1.0
     second_stage: Setting = 0.5
     features: int = 50
     factors: str = "class"

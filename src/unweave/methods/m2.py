@@ -40,7 +40,8 @@ class M2(Method):
     U(x) = sum_y q(y|x) (L(x, y) + log q(y|x)), over all classes: the combinations of values of the labelled
     `factors`, each a categorical variable with a uniform prior. z is normal. N is the number of images of the
     data set, and n = `labels` that of the labelled ones. This is the objective of the authors' code: sums
-    over both sets, with alpha (N+n)/n on the classification of each labelled image, divided by N + n.
+    over both sets, with alpha (N+n)/n on the classification of each labelled image, divided by N + n. Their
+    alpha is 0.1, for images of 784 pixels; bounds are sums over pixels, and images have 4,096 here.
 
     The code has one dimension for each labelled factor, first, and z in the others: the expected number of
     the value, scaled to mean 0 and variance 1 over all values. z is that of q(z|x,y) at y = q(y|x). As in
@@ -50,7 +51,7 @@ class M2(Method):
     noisy and has the same expectation.
     """
 
-    alpha: Setting = 0.1
+    alpha: Setting = 1.0
     factors: str = "class"
     labels: int = 1000
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ def can_draw() -> bool:
     return find_spec("altair") is not None and find_spec("vl_convert") is not None
 
 
+@cache
 def scripts() -> str:
     """The code that draws every element with a chart's data; it loads nothing."""
     import vl_convert
