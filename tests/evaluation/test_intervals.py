@@ -151,19 +151,14 @@ def test_a_simulation_goes_on_where_it_stopped(tmp_path: Path) -> None:
 
 
 def test_recorded_coverage() -> None:
-    """The large simulation: every headline score, from 1,000 and from 10,000 points.
-
-    It was made when the training accuracy of trees still had intervals from halves of the rows, and when
-    each repeat of BetaVAE and FactorVAE split the rows differently. Scores that are the same in all data sets
-    of a kind are degenerate.
-    """
+    """The large simulation: every headline score, from 1,000 and from 10,000 points."""
     table = pd.read_csv(RECORDED)
     assert list(table) == simulation.COLUMNS
     left_out = table["score"].isin(["dci.informativeness_train", "factor_vae_score.active"])
     shares = simulation.overall(table[~left_out])
     assert set(shares["n"]) == {1_000, 10_000}
-    assert (shares["cases"] >= 190).all()
-    assert shares["covered"].between(0.92, 1).all(), shares
+    assert (shares["cases"] >= 200).all()
+    assert shares["covered"].between(0.9, 0.99).all(), shares
     page = (ROOT / "docs" / "evaluation.md").read_text()
     for name, of_score in shares.groupby("score"):
         small, large = (f"{share:.0%}" for share in of_score.sort_values("n")["covered"])

@@ -255,9 +255,10 @@ class Population:
         drawn = [float(spec.method.stochastic) for spec in self.specs]
         self.noise_scale = torch.tensor(drawn, device=self.device)[:, None, None]
         for group in self.groups:
-            for player, stacked in zip(group.players, group.method.players, strict=False):
-                if stacked.schedule is not None:
-                    player.schedule = stacked.schedule
+            if any(callable(player.schedule) for player in group.players):
+                # A function may depend on settings in which the runs of a group differ.
+                for player, stacked in zip(group.players, group.method.players, strict=False):
+                    player.schedule = stacked.schedule or player.schedule
             of_runs = zip(*[spec.method.players for spec in self.specs[group.runs]], strict=True)
             for player, run_players in zip(group.players, of_runs, strict=False):  # phases come last
                 begins = torch.ceil(
