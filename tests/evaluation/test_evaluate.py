@@ -260,3 +260,16 @@ def test_progress_is_told_by_one_metric_at_a_time() -> None:
     factors = drawn(SIZES, 100)
     unweave.evaluate(codes_of(factors), factors, metrics="mig, modularity, irs, med", jobs=4, tell=tell)
     assert told == [(i, 4, "measuring") for i in range(1, 5)]
+
+
+def test_progress_counts_the_repeats() -> None:
+    seen: list[tuple[int, int]] = []
+    factors = drawn(SIZES, 100)
+    unweave.evaluate(
+        codes_of(factors),
+        factors,
+        metrics="mig, sap",
+        repeats=2,
+        tell=lambda done, total, *_: seen.append((done, total)),
+    )
+    assert seen == [(done, 6) for done in range(1, 7)]

@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import unweave
+from command_line import run_here
 from metrics.grids import grid
 from training.tiny import TINY
 from unweave.errors import UnweaveError
@@ -99,9 +99,7 @@ def test_diverged_runs_are_not_measured(run: unweave.Run) -> None:
 
 
 def command(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "unweave", "evaluate", *map(str, words)], capture_output=True, text=True
-    )
+    return run_here("evaluate", *words)
 
 
 def test_command_on_a_file(tmp_path: Path) -> None:

@@ -14,10 +14,13 @@ from study.tiny import tiny_spec
 from unweave.data.own.reference import Reference
 from unweave.errors import UnweaveError
 from unweave.methods import BetaVAE, settings_of
+from unweave.methods.sampling import images_per_step
 from unweave.runs.spec import RunSpec
 from unweave.study import PRESETS, StudyFolder, StudySpec, preset_named, read_study
 from unweave.study.planner import make_units, plan_of
 from unweave.study.spec import grid, whole_numbers
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_published_study_is_the_published_study() -> None:
@@ -206,6 +209,16 @@ def test_runs_that_see_the_same_number_of_images() -> None:
     assert [run.steps for run in runs] == [200, 100, 100, 7], "a step has images, pairs, or labels as well"
     shorter = grid([{"name": "vae", "images": 64}], data="dsprites", seed=0, steps=10)
     assert [run.steps for run in shorter] == [1], "a method's own length counts"
+
+
+@pytest.mark.parametrize(("name", "methods"), [("dimensions", 25), ("blocks", 10)])
+def test_the_comparison_gives_every_method_the_same_images(name: str, methods: int) -> None:
+    study = read_study(ROOT / "benchmarks" / f"comparison_{name}.toml")
+    assert len({run.method.name for run in study.runs}) == methods
+    assert {run.seed for run in study.runs} == set(range(5))
+    for run in study.runs:
+        images = run.steps * images_per_step(run.method.sampling, run.batch)
+        assert images == pytest.approx(3_840_000, rel=1e-3), run.method.name
 
 
 @pytest.mark.parametrize(

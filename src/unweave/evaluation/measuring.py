@@ -158,17 +158,30 @@ def measure_repeats(
     gathered, sample = _gather(drawing, choice.metrics), drawing.drawn_sample
     if sample is not None:
         choice = choice.for_codes(sample.codes.shape[1])
-    outcomes = _measure(gathered, choice, source.names, effort.jobs, tell)
+    rounds = effort.repeats + 1
+    outcomes = _measure(gathered, choice, source.names, effort.jobs, _round_of(tell, 0, rounds))
     measured = [outcome for outcome in outcomes if not outcome.error]
     rest = Choice(tuple(outcome.metric for outcome in measured))
     repeats = []
     for number in range(1, effort.repeats + 1):
         again = replace(drawing, repeat=effort.stream.child("repeat", number), samples=[])
         gathered = _gather(again, rest.metrics)
-        numbers = _numbers(_measure(gathered, rest, source.names, effort.jobs, tell))
+        part = _round_of(tell, number, rounds)
+        numbers = _numbers(_measure(gathered, rest, source.names, effort.jobs, part))
         repeats.append(_without_memorised(numbers) if source.repeats_are_halves else numbers)
     failed = {outcome.metric.name: str(outcome.error) for outcome in outcomes if outcome.error}
     return Repeated(drawing, measured, repeats, failed)
+
+
+def _round_of(tell: Progress | None, number: int, rounds: int) -> Progress | None:
+    """The progress of one of several equal rounds, as progress of all of them."""
+    if tell is None:
+        return None
+
+    def report(done: int, total: int, what: str = "", /) -> None:
+        tell(number * total + done, rounds * total, what)
+
+    return report
 
 
 def _numbers(outcomes: Iterable[_Outcome]) -> dict[str, float]:
