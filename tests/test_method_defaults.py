@@ -146,7 +146,9 @@ def test_each_method_is_described_by_a_line_of_its_own() -> None:
         assert line.endswith(".")
 
 
-def test_quick_weighs_the_capacity_so_that_a_short_run_learns_images() -> None:
+def test_quick_has_settings_with_which_short_runs_learn_images() -> None:
     for name in ("annealed_vae", "s2_annealed_vae"):
         [spec] = specs_of(method_named(name), {}, Options(preset="quick", device="cpu"))
         assert settings_of(spec.method)["gamma"] == 10
+    [spec] = specs_of(method_named("aae"), {}, Options(preset="quick", device="cpu"))
+    assert settings_of(spec.method)["adversarial_rate"] == 0.3

@@ -153,10 +153,10 @@ def smoothed(probability: float) -> float:
     return -0.95 * math.log(probability) - 0.05 * math.log(1 - probability)
 
 
-def test_default_weights_are_those_of_the_authors_code() -> None:
+def test_default_weights_but_beta_are_those_of_the_authors_code() -> None:
     """train.lua: recweight 0.5, swap1weight 1, swap2weight 0.01, klweightZ 0.1, for means over pixels."""
     model, judge, batch = case()
-    actual = losses(AdversarialSplit(), model, judge, batch)
+    actual = losses(AdversarialSplit(beta=1.0), model, judge, batch)
     pixels = math.prod(SHAPE)
     own, swapped, kl, fooling = (
         actual.terms[name].item() for name in ("reconstruction", "swap", "kl", "adversarial")

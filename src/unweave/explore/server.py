@@ -13,8 +13,8 @@ import json
 import re
 import secrets
 import socket
+import sys
 from http import HTTPStatus
-from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, urlsplit
@@ -22,6 +22,7 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 from unweave.errors import UnweaveError
 from unweave.explore.api.answer import Answer, error_answer, json_answer
 from unweave.explore.api.study import study_records, traversal_png
+from unweave.explore.connections import Connections
 from unweave.explore.scripts import pages, script_names
 from unweave.explore.subject import Subject
 
@@ -55,6 +56,7 @@ class ExploreServer(ThreadingHTTPServer):
         self.local = _is_loopback(host)
         self.token = None if self.local else secrets.token_urlsafe(24)
         self.host = host
+        self.connections = Connections()
         if not 0 <= port <= LAST_PORT:
             raise UnweaveError(f"a port is a whole number from 0 to {LAST_PORT}; got {port}.")
         try:
@@ -75,6 +77,24 @@ class ExploreServer(ThreadingHTTPServer):
     def cookie(self) -> str:
         """The cookie that keeps the token; browsers share cookies between the ports of a host."""
         return f"unweave_token_{self.server_address[1]}"
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:  # noqa: ARG002  as socketserver calls it
+        """Whether there is room for this connection."""
+        return self.connections.admit(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection and forget it."""
+        self.connections.remove(request)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Close connections whose request takes too long; `serve_forever` calls this twice a second."""
+        self.connections.close_late()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print the traceback of a failure; that a visitor has gone is none."""
+        if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
 
 
 def _is_loopback(host: str) -> bool:
@@ -103,7 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: ExploreServer
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "unweave", ""
-    timeout = 60  # seconds a silent visitor may hold a thread
+    timeout = 60  # seconds for an answer to be taken by the visitor
     address: SplitResult
 
     def do_GET(self) -> None:
@@ -115,6 +135,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _respond(self) -> None:
         try:
             sent = self._read()
+            self.server.connections.mark_answering(self.connection)
             self.address = self._address()
             self._check_visitor()
             answer = self._page() or self._data(None if self.command == "GET" else self._parsed(sent))
@@ -129,6 +150,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.handle_error(self.request, self.client_address)
             answer = error_answer(HTTPStatus.INTERNAL_SERVER_ERROR, f"the server failed: {error!r}.")
         self._send(answer)
+        self.server.connections.mark_waiting(self.connection)
 
     def _address(self) -> SplitResult:
         try:
@@ -150,12 +172,13 @@ class _Handler(BaseHTTPRequestHandler):
             raise _RefusedError(HTTPStatus.UNAUTHORIZED, "open the address with the token that was printed.")
 
     def _has_token(self, token: str) -> bool:
-        try:
-            cookie = SimpleCookie(self.headers.get("Cookie", "")).get(self.server.cookie)
-        except CookieError:
-            cookie = None
-        tokens = [*parse_qs(self.address.query).get("token", []), *([cookie.value] if cookie else [])]
+        tokens = [*parse_qs(self.address.query).get("token", []), *self._cookies(self.server.cookie)]
         return any(hmac.compare_digest(one.encode(), token.encode()) for one in tokens)
+
+    def _cookies(self, name: str) -> list[str]:
+        """The values of a cookie; `http.cookies` reads none if one of another program is malformed."""
+        pairs = [pair.partition("=") for pair in self.headers.get("Cookie", "").split(";")]
+        return [value.strip() for key, _, value in pairs if key.strip() == name]
 
     def _page(self) -> Answer | None:
         path, token = self.address.path, self.server.token
@@ -194,7 +217,10 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "0")
         if not length.isascii() or not length.isdigit() or int(length) > MOST_BYTES:
             raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"send at most {MOST_BYTES} bytes.")
-        return self.rfile.read(int(length))
+        sent = self.rfile.read(int(length))
+        if len(sent) < int(length):
+            raise ConnectionError("the connection ended before the whole request had arrived.")
+        return sent
 
     def _parsed(self, sent: bytes) -> dict[str, Any]:
         if self.headers.get_content_type() != "application/json":

@@ -69,7 +69,7 @@ class AAE(Method):
     third posterior, a network with noise among its inputs, is not implemented.
     """
 
-    adversarial_rate: Setting = 0.3
+    adversarial_rate: Setting = 1.0
     posterior: Posterior = "deterministic"
     prior: Prior = "normal"
     parts: int = 10

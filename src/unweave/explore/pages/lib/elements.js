@@ -27,11 +27,12 @@ export function panel(name, title, ...children) {
 }
 
 // Work that may be asked for faster than it can be done: what was asked last is always done, nothing piles up.
-// With a pause, it waits until nothing was asked for so many milliseconds.
+// With a pause, it waits until nothing was asked for so many milliseconds. `report` gets the error, or null, and
+// the function that does the work again.
 export function latest(work, report, pause = 0) {
   let busy = false;
   let again = false;
-  return async () => {
+  const ask = async () => {
     again = true;
     if (busy) return;
     busy = true;
@@ -41,13 +42,14 @@ export function latest(work, report, pause = 0) {
       if (again && pause) continue;
       try {
         await work();
-        report(null);
+        report(null, ask);
       } catch (error) {
-        report(error);
+        report(error, ask);
       }
     }
     busy = false;
   };
+  return ask;
 }
 
 export function slider(text, properties) {

@@ -10,7 +10,9 @@ export async function ask(path, body) {
   try {
     answer = await fetch(path, sent);
   } catch {
-    throw new Error("The server does not answer. Start “unweave explore” again, then reload this page.");
+    throw new Error(
+      "The server does not answer, so what is shown here is out of date. Start “unweave explore” again and open the address that it prints.",
+    );
   }
   if (!answer.ok) {
     const { error } = await answer.json().catch(() => ({ error: `the server answered ${answer.status}.` }));

@@ -2,6 +2,7 @@
 
 import { savePng, stacked } from "../lib/drawing.js";
 import { latest, make } from "../lib/elements.js";
+import { failureMessage } from "../lib/failures.js";
 import { readNumbers, readState, writeState } from "../lib/state.js";
 import { panelsOf } from "./panels.js";
 
@@ -11,15 +12,14 @@ const SECONDS = 4; // there and back
 export async function showRun(element, source, fixed = {}) {
   const run = await source.describe();
   const view = firstView(run);
-  const message = make("p", { className: "message", role: "alert", hidden: true });
-  const report = (error) => {
-    message.hidden = !error;
-    if (error) message.textContent = error.message;
-  };
   let panels = [];
   const changed = (what) => {
     for (const panel of panels) panel.update(what);
   };
+  const { element: message, report } = failureMessage((failed) => {
+    element.classList.toggle("stale", failed);
+    if (failed) context.walk(null);
+  });
   const remember = latest(async () => view.ended || remembered(view, fixed), report, 300);
   const context = { run, view, source, report };
   context.moved = () => {
