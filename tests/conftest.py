@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 # are loaded, so it is set before torch and NumPy are imported; commands that tests start inherit it.
 os.environ["OMP_NUM_THREADS"] = "1"
 import torch
+
+from unweave.report.style import SETTINGS
 
 torch.set_num_threads(1)
 
@@ -21,6 +24,14 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("UNWEAVE_DATA", raising=False)
     return tmp_path / "cache"
+
+
+@pytest.fixture(scope="module")
+def quick_fonts() -> Iterator[None]:
+    """Write fonts of PDF files as Type 3: subsets of TrueType fonts take half of the time of a report."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(SETTINGS, "pdf.fonttype", 3)
+        yield
 
 
 @pytest.fixture(scope="session")

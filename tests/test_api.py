@@ -35,6 +35,7 @@ SCRIPT = """
 import sys
 import unweave
 
+sys.modules["altair"] = None  # a report without charts: importing what draws them takes seconds
 print("started")
 runs = unweave.study.grid([{"name": "vae"}], data="dsprites", seed="0-1", steps=2, batch=4, latents=2)
 spec = unweave.study.StudySpec("small", runs, metrics="mig", representations=("mean",), points=(60, 30))

@@ -1,4 +1,4 @@
-"""The command line as its user meets it: in a process of its own."""
+"""The command line: what commands print, and how they start and end."""
 
 import os
 import subprocess
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from command_line import run_here
 from plugins.outside import install
 from unweave.cli import app
 from unweave.data import CATALOGUE
@@ -18,13 +19,9 @@ from unweave.nn.distributions.likelihood import LIKELIHOODS, Likelihood
 from unweave.nn.networks.architectures import ARCHITECTURES, Architecture
 
 
-def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "unweave", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False, timeout=120)
-
-
 def test_show_draws_a_sheet_on_a_machine_without_any_file(tmp_path: Path) -> None:
-    done = run("data", "show", "dsprites", "-o", "sheet.png", cwd=tmp_path)
+    command = [sys.executable, "-m", "unweave", "data", "show", "dsprites", "-o", "sheet.png"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert "rendered by unweave" in done.stdout
     pixels = np.asarray(Image.open(tmp_path / "sheet.png"))
@@ -56,7 +53,7 @@ def test_built_in_and_installed_parts_are_listed(
 
 
 def test_list_names_all_data_sets() -> None:
-    done = run("data", "list")
+    done = run_here("data", "list")
     assert done.returncode == 0
     for entry in CATALOGUE:
         assert entry.name in done.stdout
@@ -65,7 +62,7 @@ def test_list_names_all_data_sets() -> None:
 
 
 def test_list_names_all_methods_with_their_settings() -> None:
-    done = run("methods", "list")
+    done = run_here("methods", "list")
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line for line in done.stdout.splitlines()[1:] if not line.startswith("  ")]  # not of a long cell
     rows = {line.split()[0]: line for line in lines}
@@ -79,19 +76,19 @@ def test_inspect_says_what_a_folder_is_good_for(tmp_path: Path) -> None:
     for i in range(3):
         Image.fromarray(np.full((8, 8), 40 * i, np.uint8)).save(tmp_path / f"{i}.png")
     (tmp_path / "factors.csv").write_text("file,size\n0.png,0.5\n1.png,0.71\n2.png,0.93\n")
-    done = run("data", "inspect", str(tmp_path))
+    done = run_here("data", "inspect", str(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
     assert "holding size fixed" in done.stdout
     assert "bin it first" in done.stdout
 
 
 def test_render_and_cite(own_cache: Path) -> None:
-    assert "480,000" not in run("cite", "dsprites").stdout
-    both = run("cite", "color_dsprites", "noisy_dsprites").stdout
+    assert "480,000" not in run_here("cite", "dsprites").stdout
+    both = run_here("cite", "color_dsprites", "noisy_dsprites").stdout
     assert both.count("@misc{dsprites17") == both.count("@inproceedings{locatello2019") == 1
-    mixed = run("cite", "dsprites", "beta_vae").stdout
+    mixed = run_here("cite", "dsprites", "beta_vae").stdout
     assert mixed.index("@misc{dsprites17") < mixed.index("@inproceedings{higgins2017betavae")
-    assert run("data", "fetch", "rooms").stdout == "rooms needs no file: unweave renders it.\n"
+    assert run_here("data", "fetch", "rooms").stdout == "rooms needs no file: unweave renders it.\n"
 
 
 REFUSED = [
@@ -113,7 +110,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("arguments", "message"), REFUSED)
 def test_bad_input_is_one_sentence_and_status_2(arguments: list[str], message: str, tmp_path: Path) -> None:
-    done = run(*arguments, cwd=tmp_path)
+    done = run_here(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stderr.startswith("unweave: ")
@@ -124,7 +121,7 @@ def test_bad_input_is_one_sentence_and_status_2(arguments: list[str], message: s
 def test_a_cache_in_the_way_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "file"))
-    done = run("data", "render", "dsprites")
+    done = run_here("data", "render", "dsprites")
     assert done.returncode == 2
     assert "Set UNWEAVE_CACHE to a folder that you can write to" in done.stderr
     assert "Traceback" not in done.stderr

@@ -1,23 +1,17 @@
 """`unweave report` from the terminal."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from PIL import Image
 
+from command_line import run_here
 from report.made_up import SIX, Rule, settings, table
 from unweave.commands.report import show_agreement
 from unweave.errors import UnweaveError
 from unweave.report.inputs import RECONSTRUCTIONS, pictures_of_runs, read_results
 from unweave.results import combine
-
-
-def unweave(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "unweave", "report", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
@@ -29,8 +23,9 @@ def study(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.usefixtures("quick_fonts")
 def test_a_report_of_a_study(study: Path, tmp_path: Path) -> None:
-    done = unweave(study, "-o", tmp_path / "out")
+    done = run_here("report", study, "-o", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"-> {tmp_path / 'out' / 'index.html'}\n"
     assert (tmp_path / "out" / "figures" / "scores_by_method.pdf").is_file()
@@ -42,7 +37,7 @@ def test_wrong_input_is_one_sentence(tmp_path: Path) -> None:
         ([tmp_path], "has no results.parquet"),
         ([tmp_path / "none.csv"], "there is no file"),
     ):
-        done = unweave(*arguments)
+        done = run_here("report", *arguments)
         assert done.returncode == 2
         assert words in done.stderr
         assert "Traceback" not in done.stderr

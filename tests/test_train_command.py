@@ -1,7 +1,6 @@
-"""`unweave train` as its user meets it; what needs no process of its own is called directly."""
+"""`unweave train`: what it prints and writes, and how it ends."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -17,6 +16,7 @@ from cyclopts import CycloptsError
 from PIL import Image
 
 import unweave
+from command_line import run_here
 from unweave.commands.train import Options, _tensorboard, specs_of, train_app
 from unweave.display.progress import losses
 from unweave.errors import UnweaveError
@@ -39,23 +39,6 @@ FILES = [
 ]
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "unweave", "train", *arguments]
-
-
-def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        command(*arguments),
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env=environment,
-        check=False,
-        timeout=120,
-    )
-
-
 def train_here(*arguments: str) -> None:
     """The command in this process, up to its errors."""
     train_app()(arguments, exit_on_error=False, print_error=False, result_action="return_value")
@@ -66,7 +49,7 @@ def files(folder: Path) -> list[str]:
 
 
 def test_train_makes_a_run_folder_and_the_second_time_does_nothing(tmp_path: Path) -> None:
-    done = run("beta_vae", "--beta", "2", "--seed", "3", *QUICK, cwd=tmp_path)
+    done = run_here("train", "beta_vae", "--beta", "2", "--seed", "3", *QUICK, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     spec = RunSpec(BetaVAE(2.0), seed=3, steps=4, batch=4)
     folder = tmp_path / "runs" / folder_name(spec)
@@ -84,7 +67,7 @@ def test_train_makes_a_run_folder_and_the_second_time_does_nothing(tmp_path: Pat
         assert getattr(moving, "n_frames", 1) > 10
 
     times = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    again = run("beta_vae", "--beta", "2", "--seed", "3", *QUICK, cwd=tmp_path)
+    again = run_here("train", "beta_vae", "--beta", "2", "--seed", "3", *QUICK, cwd=tmp_path)
     assert again.returncode == 0
     assert again.stderr == ""
     assert "1 already done: nothing is trained twice." in again.stdout
@@ -128,8 +111,9 @@ def test_a_run_that_cannot_be_measured_does_not_stop_a_sweep(
 
 def test_a_signal_saves_says_how_to_go_on_and_ends_with_130(tmp_path: Path) -> None:
     arguments = ["vae", "--steps", "100000", "--batch", "4", "--log-every", "1", "--device", "cpu"]
+    command = [sys.executable, "-m", "unweave", "train", *arguments]
     with subprocess.Popen(
-        command(*arguments), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("step 1 of 100,000:")
@@ -246,7 +230,7 @@ def test_bad_input_is_refused_before_anything_is_written(
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_a_gpu_that_is_not_here(tmp_path: Path) -> None:
-    done = run("vae", "--device", "cuda", cwd=tmp_path)
+    done = run_here("train", "vae", "--device", "cuda", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr == "unweave: a GPU was requested, but torch finds none. Use --device cpu.\n"

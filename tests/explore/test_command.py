@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from urllib.request import urlopen
 
-COMMAND = (sys.executable, "-m", "unweave", "explore")
+from command_line import run_here
 
 
 def _heed_interrupts() -> None:
@@ -17,7 +17,7 @@ def _heed_interrupts() -> None:
 
 def test_it_serves_until_it_is_interrupted(run_folder: Path) -> None:
     with subprocess.Popen(
-        [*COMMAND, str(run_folder), "--no-open"],
+        [sys.executable, "-m", "unweave", "explore", str(run_folder), "--no-open"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -40,20 +40,16 @@ def test_it_serves_until_it_is_interrupted(run_folder: Path) -> None:
 
 def test_it_writes_a_page(run_folder: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    done = subprocess.run(
-        [*COMMAND, str(run_folder), "--export", str(page)], capture_output=True, text=True, check=False
-    )
+    done = run_here("explore", run_folder, "--export", page)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"-> {page}\n", "")
     assert page.stat().st_size > 1_000_000
 
 
 def test_what_cannot_be_explored_is_one_sentence(tmp_path: Path) -> None:
-    done = subprocess.run([*COMMAND, str(tmp_path)], capture_output=True, text=True, check=False)
+    done = run_here("explore", tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"unweave: {tmp_path} is neither the folder of a run")
     (tmp_path / "study.json").write_text("{}")
-    done = subprocess.run(
-        [*COMMAND, str(tmp_path), "--export", "page.html"], capture_output=True, text=True, check=False
-    )
+    done = run_here("explore", tmp_path, "--export", "page.html")
     assert (done.returncode, done.stdout) == (2, "")
     assert "is a study; --export writes the page of one run" in done.stderr

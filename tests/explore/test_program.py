@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from importlib.resources import files
 from pathlib import Path
@@ -24,6 +24,8 @@ from unweave.explore.program import MAPS, PAIRS, Program, program_of, trace_prog
 from unweave.explore.run_view import view_of
 from unweave.methods import METHODS, BetaVAE, Method
 from unweave.nn.distributions.likelihood import LIKELIHOODS
+from unweave.nn.networks.coding import Decodes
+from unweave.runs.run import Run
 from unweave.streams import Stream
 
 
@@ -49,22 +51,29 @@ def made(kind: type[Method]) -> Method:
     return kind(**few)
 
 
-def one_for_each_decoder() -> list[type[Method]]:
-    """One of the methods that train the architecture's decoder, and all that have networks of their own."""
-    alike = {(kind.name if kind.own_networks else "", kind.networks, kind.decode): kind for kind in METHODS}
-    return list(alike.values())
+def runs_with_different_decoders(folder: Path) -> Iterator[Run]:
+    """A run for each decoder: methods share one if its code, its layers and their sizes agree."""
+    seen = set()
+    settings: dict[str, Any] = {"steps": 2, "batch": 4, "latents": 4, "learning_rate": 1e-2}
+    kinds = {(kind.name if kind.own_networks else "", kind.networks, kind.decode): kind for kind in METHODS}
+    for kind in kinds.values():
+        run = unweave.train(made(kind), TINY, out=folder / kind.name, device="cpu", **settings)
+        networks = [network for network in run.networks.values() if isinstance(network, Decodes)]
+        sizes = [tuple(tensor.shape) for network in networks for tensor in network.state_dict().values()]
+        decoder = (kind.decode, *map(repr, networks), *sizes)
+        if decoder not in seen:
+            seen.add(decoder)
+            yield run
 
 
 def test_pages_compute_what_every_method_decodes(tmp_path: Path, browser: Browser) -> None:
     codes = 2 * drawn(3, 4)
-    for kind in one_for_each_decoder():
-        settings: dict[str, Any] = {"steps": 8, "batch": 8, "latents": 4, "learning_rate": 3e-3}
-        run = unweave.train(made(kind), TINY, out=tmp_path / kind.name, device="cpu", **settings)
+    for run in runs_with_different_decoders(tmp_path):
         expected = run.logits(codes).reshape(3, -1)
         assert expected.std(0).max() > 1e-3, "a mistake could be seen"
         found = computed(browser, program_of(run), codes)
         scale = float(np.abs(expected).max())
-        assert found == pytest.approx(expected, rel=1e-4, abs=1e-5 * scale), kind.name
+        assert found == pytest.approx(expected, rel=1e-4, abs=1e-5 * scale), run.spec.method.name
 
 
 class Function(nn.Module):
@@ -128,10 +137,24 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 def test_pages_compute_what_torch_does(browser: Browser) -> None:
     codes = drawn(5, 4)
+    functions = list(FUNCTIONS.values())
+    together = Function(lambda x: torch.cat([function(x).flatten() for function in functions]))
+    found = computed(browser, trace_program(together, 4, "all"), codes)
+    start = 0
     for name, function in FUNCTIONS.items():
-        expected = [function(torch.from_numpy(code)).flatten().tolist() for code in codes]
-        found = computed(browser, trace_program(Function(function), 4, name), codes)
-        assert found == pytest.approx(np.array(expected), rel=1e-5, abs=1e-6), name
+        expected = np.array([function(torch.from_numpy(code)).flatten().tolist() for code in codes])
+        part, start = found[:, start : start + expected.shape[1]], start + expected.shape[1]
+        assert part == pytest.approx(expected, rel=1e-5, abs=1e-6), name
+    assert start == found.shape[1]
+
+
+@pytest.mark.parametrize("name", ["moves", "exp"])
+def test_a_page_computes_one_operation(name: str, browser: Browser) -> None:
+    """A program without steps, and one whose last step is the output."""
+    codes = drawn(5, 4)
+    expected = [FUNCTIONS[name](torch.from_numpy(code)).flatten().tolist() for code in codes]
+    found = computed(browser, trace_program(Function(FUNCTIONS[name]), 4, name), codes)
+    assert found == pytest.approx(np.array(expected), rel=1e-5, abs=1e-6)
 
 
 def test_every_operation_that_is_known_is_tried() -> None:

@@ -1,12 +1,11 @@
 """A newcomer's day: every part from outside the package, in one study, to the report and the explorer."""
 
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from unweave.cli import main
+from command_line import run_here
 
 PARTS = '''
 from dataclasses import dataclass
@@ -79,26 +78,25 @@ name = "beta_vae"
 """
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
-    """Run a command in this process; it must succeed."""
-    monkeypatch.setattr("sys.argv", ["unweave", *words])
-    with pytest.raises(SystemExit) as end:
-        sys.exit(main())  # type: ignore[func-returns-value]  # some commands exit, others return
-    assert not end.value.code, words
+def run(*words: str) -> None:
+    """Run a command, which must succeed."""
+    done = run_here(*words)
+    assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.usefixtures("quick_fonts")
 def test_all_parts_from_outside_in_one_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "parts.py").write_text(PARTS)
     (tmp_path / "study.toml").write_text(STUDY)
     monkeypatch.chdir(tmp_path)
-    run(monkeypatch, "study", "run", "study.toml", "-o", "study", "--device", "cpu", "--workers", "1")
+    run("study", "run", "study.toml", "-o", "study", "--device", "cpu", "--workers", "1")
     table = pd.read_parquet("study/results.parquet")
     assert table["run"].nunique() == 6
     assert set(table["method"]) == {"my_vae", "beta_vae"}
     assert set(table["data"]) == {"bars"}
     assert table["score"].str.contains("mean_size").any()
-    run(monkeypatch, "report", "study", "-o", "report")
+    run("report", "study", "-o", "report")
     assert "my_vae" in Path("report/index.html").read_text()
     [first, *_] = sorted(Path("study/runs").glob("my_vae-*"))
-    run(monkeypatch, "explore", str(first), "--export", "page.html")
+    run("explore", str(first), "--export", "page.html")
     assert Path("page.html").stat().st_size > 10_000

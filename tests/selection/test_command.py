@@ -1,14 +1,13 @@
 """`unweave select` as its user sees it."""
 
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from command_line import run_here
 from selection.tiny_study import IMAGES, trained_study
 from unweave.cli import app
 from unweave.commands.select import metrics_asked, supervised_scores
@@ -174,12 +173,7 @@ def test_bad_input_is_one_sentence_and_status_2(study: Path, tmp_path: Path) -> 
         ([study, "--by", "chance"], "chance"),
         ([study, "--top", "0"], "--top is how many runs to show"),
     ):
-        done = subprocess.run(
-            [sys.executable, "-m", "unweave", "select", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_here("select", *arguments)
         assert done.returncode == 2, done.stderr
         assert words in done.stderr
         assert "Traceback" not in done.stderr

@@ -42,6 +42,7 @@ WARM = (
     "unweave.commands.select",
     "unweave.commands.study",
     "unweave.commands.train",
+    "unweave.report.style",
 )
 
 
@@ -108,6 +109,8 @@ if __name__ == "__main__":
     for module in WARM:
         importlib.import_module(module)
     sys.modules["torch"].set_num_threads(1)
+    # Subsets of TrueType fonts, one for each figure, take half of the time of a report.
+    sys.modules["unweave.report.style"].SETTINGS["pdf.fonttype"] = 3
     sprites = sys.modules["unweave.data"].load("dsprites")
     sprites.observe(sprites.sample_factors(1, seed=0))  # the first look renders all sprites
     gc.freeze()  # a forked process does not copy what only its garbage collector would look at

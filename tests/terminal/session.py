@@ -32,14 +32,19 @@ class Session:
         self.server, self.pid, self.terminal = server, pid, terminal
         self.screen = pyte.Screen(columns, rows)
         self.stream = pyte.ByteStream(self.screen)
+        self.lines: dict[int, str] = {}
         self.output = b""
         self.frames: list[str] = []
         self.status: int | None = None
 
     @property
     def text(self) -> str:
-        """What is on the screen."""
-        return "\n".join(line.rstrip() for line in self.screen.display).strip("\n")
+        """What is on the screen; only lines that have changed are put together again."""
+        for row in self.screen.dirty:
+            cells = self.screen.buffer[row]
+            self.lines[row] = "".join(cells[i].data for i in range(max(cells, default=-1) + 1)).rstrip()
+        self.screen.dirty.clear()
+        return "\n".join(self.lines.get(row, "") for row in range(self.screen.lines)).strip("\n")
 
     @property
     def words(self) -> str:

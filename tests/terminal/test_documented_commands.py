@@ -39,6 +39,9 @@ REASONS = {
     "study run locatello2019_dsprites --engine ray --address auto --population 64": "needs a Ray cluster",
     "study run locatello2019_dsprites --out /project/sprites --population 64 --engine slurm --partition gpu "
     "--time 12:00:00 --gres gpu:1 --cpus 8 --array 16": "needs Slurm; see tests/study/test_slurm.py",
+    "study run benchmarks/comparison_dimensions.toml -o comparison": (
+        "trains 135 runs for 30,000 steps and more; tests/study/test_spec.py reads the file"
+    ),
     "train beta_vae --data toys/": OWN_DATA,
     "train ml_vae --data toys/ --shared shape": OWN_DATA,
 }
@@ -60,6 +63,7 @@ REPLACED = {
     "study collect part0 part1 part2 --output results.parquet": (
         "study collect studies/small studies/part1 studies/part2 --output parts.parquet"
     ),
+    "study collect comparison": "study collect studies/small",
     "study collect studies/mini": "study collect studies/small",
     "study export --what runs": "study export studies/small --what runs",
     "study plan locatello2019": "study plan locatello2019 --no-measure",

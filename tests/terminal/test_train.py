@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from plugins.outside import write_plugin
 from terminal.session import CommandServer
 
 TINY = ["--batch", "4", "--device", "cpu", "--log-every", "1"]
@@ -43,14 +44,15 @@ def test_the_first_command_at_80_columns(commands: CommandServer, tmp_path: Path
 
 
 def test_several_seeds_of_which_one_is_done_at_200_columns(commands: CommandServer, tmp_path: Path) -> None:
-    arguments = ["train", "beta_vae", "--steps", "3", "--no-pictures", *TINY]
+    data = f"{write_plugin(tmp_path).name}:squares"  # so small that measuring takes no time
+    arguments = ["train", "beta_vae", "--data", data, "--steps", "3", "--no-pictures", *TINY]
     first = commands.run([*arguments, "--seed", "1", "--no-scores"], tmp_path, columns=200)
     assert first.status == 0, first.text
     session = commands.run([*arguments, "--seeds", "0-1", "-v"], tmp_path, columns=200)
     assert session.status == 0, session.text
-    assert "2 runs of beta_vae on dsprites, 3 steps, into runs/" in session.text
+    assert "2 runs of beta_vae on my_squares, 3 steps, into runs/" in session.text
     assert "1 already done" in session.text
-    assert "device cpu, data rendered by unweave" in session.text  # --verbose
+    assert "device cpu, data made up" in session.text  # --verbose
     assert any("measuring and drawing run" in frame for frame in session.frames)
     assert any("1/2 runs trained" in frame for frame in session.frames)
     line = next(line for line in session.text.splitlines() if "━" in line)
