@@ -18,7 +18,7 @@ from unweave.explore.run_view import open_run, view_of
 from unweave.methods import BetaVAE
 from unweave.streams import Stream
 
-DECODED = "document.querySelector('.pictures canvas')"
+DECODED = "document.querySelector('.pictures figure:last-of-type canvas')"
 
 
 def _coloured(factors: Factors, stream: Stream) -> Images:
@@ -68,6 +68,19 @@ def test_an_exported_page_can_be_explored_with_the_network_off(
     assert browser.evaluate(f"{DECODED}.toDataURL()") != before
     browser.evaluate("document.querySelector('.examples button').click()")
     browser.wait_for(f"{DECODED}.dataset.codes === {start!r}")
+    browser.evaluate("document.querySelectorAll('.examples button')[3].click()")
+    browser.wait_for(f"{DECODED}.dataset.codes !== {start!r}")
+    third = browser.evaluate(f"{DECODED}.dataset.codes")
+    truth = "document.querySelector('[aria-label=\"the true image\"]')"
+    small = "document.querySelectorAll('.examples canvas')[3]"
+    browser.wait_for(f"{truth}.toDataURL() === {small}.toDataURL()")
+    browser.evaluate(
+        "(() => { const s = document.querySelector('[data-latent] input'); s.value = 2.5; "
+        "s.dispatchEvent(new Event('input')); })()"
+    )
+    browser.wait_for(f"{DECODED}.dataset.codes.includes('2.50')")
+    browser.evaluate("document.querySelector('.reset').click()")
+    browser.wait_for(f"{DECODED}.dataset.codes === {third!r}")
     browser.evaluate("document.querySelector('[data-cell=\"1,4\"]').click()")
     browser.wait_for("document.querySelector('.finding').textContent.startsWith('Changing y moves z')")
     asked = [url for url in browser.requests if not url.startswith(("about:", "data:", "blob:"))]

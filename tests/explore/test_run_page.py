@@ -3,6 +3,7 @@
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import unweave
 from explore.browser import Browser
 from explore.conftest import Serve
 from unweave.explore.run_view import view_of
-from unweave.methods import AE
+from unweave.methods import AE, BetaVAE
 
 PIXELS = (
     "Array.from(document.querySelector('.pictures figure:last-of-type canvas').getContext('2d')"
@@ -233,6 +234,86 @@ def test_a_server_that_has_ended_is_a_message_too(run_folder: Path, serve: Serve
     browser.wait_for(
         "document.querySelector('[role=alert]').textContent.startsWith('The server does not answer')"
     )
+    time.sleep(0.6)  # the address is written meanwhile, which needs no server
+    assert browser.evaluate("document.querySelector('[role=alert]').checkVisibility()")
     assert browser.evaluate("document.querySelectorAll('[data-latent]').length") == 4, (
         "the page is still there"
     )
+
+
+def test_a_server_that_answers_again_brings_the_page_up_to_date(
+    run_folder: Path, serve: Serve, browser: Browser
+) -> None:
+    alarm, faint = "document.querySelector('[role=alert]')", "document.querySelector('.stale .picture')"
+    with serve(run_folder) as server:
+        browser.open(server.url)
+        browser.wait_for(READY)
+        browser.evaluate("document.querySelector('[data-latent=\"1\"] button').click()")
+        browser.offline()
+        browser.wait_for(f"{alarm}.checkVisibility() && {faint}")
+        walking = "document.querySelector('[data-latent=\"1\"] button').getAttribute('aria-pressed')"
+        assert browser.evaluate(walking) == "false", "nothing moves on without an image"
+        slide(browser, "[data-latent='0'] input", -2)
+        time.sleep(0.6)
+        assert browser.evaluate(f"{alarm}.checkVisibility() && !{CODES}.startsWith('-2.00')")
+        browser.offline(False)
+        browser.evaluate(f"{alarm}.querySelector('button').click()")
+        browser.wait_for(f"{CODES}.startsWith('-2.00') && !{alarm}.checkVisibility() && !{faint}")
+
+
+def test_many_latents(tmp_path: Path, serve: Serve, browser: Browser) -> None:
+    settings: dict[str, Any] = {"steps": 2, "batch": 4, "latents": 48, "architecture": "mlp"}
+    run = unweave.train(BetaVAE(), out=tmp_path, device="cpu", **settings)
+    with serve(run.path) as server:
+        described = server.subject.view(run.spec.id).description
+        described["dead"] = [i == described["order"][-1] for i in range(48)]
+        browser.open(server.url)
+        browser.wait_for(READY)
+        heights = "[...document.querySelectorAll('.latent label')].map((label) => label.clientHeight)"
+        assert len(set(browser.evaluate(heights)) - {0}) == 1, "z10 stays on one line"
+        for panel, few, size in (("traversal", 20, 64), ("intervention", 10, 36)):
+            said = f"document.querySelector('.{panel} .how-many')"
+            assert browser.evaluate(f"{said}.textContent").startswith(f"{few} of 48 latents are shown: those")
+            height = f"document.querySelector('.{panel} canvas').height"
+            short = browser.evaluate(height)
+            browser.evaluate(f"{said}.querySelector('button').click()")
+            browser.wait_for(f"{height} === {short + size * (48 - few)}")
+            assert browser.evaluate(f"{said}.textContent").startswith("All 48 latents are shown.")
+        label = browser.evaluate("document.querySelector('.traversal canvas').getAttribute('aria-label')")
+        assert label.count("z") == 48
+    assert browser.errors == []
+
+
+def test_a_dead_latent_has_no_colour_in_the_matrix(run_folder: Path, serve: Serve, browser: Browser) -> None:
+    with serve(run_folder) as server:
+        described = server.subject.view(str(server.subject.describe()["run"])).description
+        described["dead"], described["information"] = [False, False, False, True], [[0.62] * 5] * 4
+        browser.open(server.url)
+        browser.wait_for(READY)
+        share = "document.querySelector('[data-cell=\"{},3\"]').style.getPropertyValue('--share')"
+        assert float(browser.evaluate(share.format(2))) == pytest.approx(0.62 / np.log(32))
+        assert float(browser.evaluate(share.format(3))) == 0
+        assert "Rows without colour are dead" in browser.evaluate(
+            "document.querySelector('.matrix .hint').textContent"
+        )
+        assert browser.evaluate("document.querySelector('.dead summary').textContent") == (
+            "1 dead latent: less than 0.01 nats of KL divergence from the prior"
+        )
+
+
+def test_a_saved_view_says_what_it_shows(run_folder: Path, serve: Serve, browser: Browser) -> None:
+    with serve(run_folder) as server:
+        browser.open(server.url)
+        browser.wait_for(READY)
+        slide(browser, "[data-latent='2'] input", -1.5)
+        browser.wait_for(f"{CODES}.split(',')[2] === '-1.50'")
+        codes = browser.evaluate(CODES).split(",")
+        browser.evaluate(
+            "window.written = []; CanvasRenderingContext2D.prototype.fillText = "
+            "function (text) { window.written.push(text); }"
+        )
+        browser.evaluate("document.querySelector('.heading button').click()")
+        written = "\n".join(browser.evaluate("window.written"))
+    assert "Run: dsprites · beta 1 · seed 0 · 60 steps · id " in written
+    assert "True image: shape ellipse · scale 4 of 6 · orientation 21 of 40 · x 17 of 32" in written
+    assert "Sliders: " + " · ".join(f"z{i} {code}" for i, code in enumerate(codes)) in written

@@ -4,6 +4,10 @@ import http.client
 import json
 import shutil
 import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,7 @@ import unweave
 from explore.conftest import Serve
 from training.tiny import TINY
 from unweave.errors import UnweaveError
+from unweave.explore import connections
 from unweave.explore.run_view import view_of
 from unweave.explore.server import PAGES, ExploreServer
 from unweave.explore.subject import MOST_OPEN_RUNS, Subject, subject_at
@@ -46,6 +51,13 @@ def error(answer: tuple[int, bytes, http.client.HTTPMessage]) -> tuple[int, str]
 
 def run_address(server: ExploreServer) -> str:
     return f"/api/run/{json.loads(ask(server, '/api/subject')[1])['run']}"
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_every_page_is_there_and_asks_for_nothing_from_elsewhere(run_folder: Path, serve: Serve) -> None:
@@ -122,6 +134,51 @@ def test_a_visitor_from_the_network_needs_the_token(run_folder: Path, serve: Ser
     with serve(run_folder) as server:
         assert server.token is None
         assert ask(server, "/?token=any")[0] == 200
+
+
+def test_cookies_of_other_programs_do_not_hide_the_token(run_folder: Path, serve: Serve) -> None:
+    with serve(run_folder, "0.0.0.0") as server:  # noqa: S104  that is what is tested
+        own = f"{server.cookie}={server.token}"
+        for odd in ('session={"a b": [1, 2]}', "=nameless", "two words=3", 'unclosed="x', "é=ü", ";"):
+            for cookies in (f"{odd}; {own}", f"{own}; {odd}"):
+                assert ask(server, "/api/subject", Cookie=cookies)[0] == 200, cookies
+        assert ask(server, "/api/subject", Cookie=f"x{own}")[0] == 401
+
+
+def test_slow_connections_leave_room_for_others(
+    run_folder: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 16)
+    before = threading.active_count()
+    slow: list[socket.socket] = []
+    with serve(run_folder) as server:
+        for _ in range(100):
+            slow.append(socket.create_connection(("127.0.0.1", server.server_address[1])))
+            slow[-1].sendall(b"GET / HTTP/1.1\r\nHost: loc")
+        assert ask(server, "/")[0] == 200, "a new visitor is answered"
+        wait_until(lambda: threading.active_count() <= before + 1 + 16)
+        monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.05)
+        wait_until(lambda: len(server.connections) == 0)
+        monkeypatch.setattr(connections, "REQUEST_SECONDS", 30.0)
+        assert ask(server, "/")[0] == 200
+    for visitor in slow:
+        visitor.close()
+    assert capfd.readouterr().err == ""
+
+
+def test_a_connection_that_is_reset_prints_nothing(
+    run_folder: Path, serve: Serve, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with serve(run_folder) as server:
+        for sent in (b"POST /api/subject HTTP/1.1\r\nContent-Length: 1000\r\n\r\n{", b"GET / HT"):
+            visitor = socket.create_connection(("127.0.0.1", server.server_address[1]))
+            visitor.sendall(sent)
+            wait_until(lambda: len(server.connections) == 1)
+            visitor.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            visitor.close()  # with this option, by a reset
+            wait_until(lambda: len(server.connections) == 0)
+        assert ask(server, "/")[0] == 200
+    assert capfd.readouterr().err == ""
 
 
 def test_a_run_is_described(run_folder: Path, serve: Serve) -> None:

@@ -45,7 +45,11 @@ def write(folder: Path, *parts: list[dict[str, object]]) -> Path:
 
 
 ONE = rows(
-    "a1", "factor_vae", "gamma=10,second_batch=False", 0, {("mean", "mig"): 0.123456, ("", "kl"): 12345.6}
+    "a1",
+    "factor_vae",
+    "gamma=10,second_batch=False",
+    0,
+    {("mean", "mig"): 0.1234567891, ("", "kl"): 12345.67},
 )
 TWO = rows("b2", "beta_vae", "beta=4", 1, {("mean", "mig"): 0.25, ("sampled", "mig"): -1e-7}, float("nan"))
 
@@ -54,7 +58,7 @@ def test_runs_are_sent_as_columns(tmp_path: Path) -> None:
     write(tmp_path, ONE, TWO)
     (tmp_path / "runs" / "beta_vae-dsprites-seed1-b2").mkdir(parents=True)
     record = json.loads(study_records(tmp_path))
-    # Methods have the order of all tables, in which beta_vae is first; numbers have four digits.
+    # Methods have the order of all tables, in which beta_vae is first; numbers have eight digits.
     assert record["runs"] == 2
     assert record["id"] == ["b2", "a1"]
     assert record["here"] == [1, 0]
@@ -62,8 +66,8 @@ def test_runs_are_sent_as_columns(tmp_path: Path) -> None:
     assert record["words"]["setting"] == {"names": ["beta=4", "gamma=10,second_batch=False"], "codes": [0, 1]}
     assert record["settings"] == {"strength": [None, 4.0], "seed": [1, 0]}
     assert record["scores"] == {
-        "kl": [None, 12350.0],
-        "mig": [0.25, 0.1235],
+        "kl": [None, 12345.67],
+        "mig": [0.25, 0.12345679],
         "mig (sampled)": [-1e-7, None],
     }
     assert any("kl" in note for note in record["notes"])
@@ -76,6 +80,12 @@ def test_settings_that_differ_are_numbers_to_plot(tmp_path: Path) -> None:
     order = [found["id"].index(f"r{i}") for i in range(3)]
     assert [found["settings"]["beta"][place] for place in order] == [2.0, 0.5, None]
     assert set(found["settings"]) == {"strength", "seed", "beta"}  # alpha and gamma have one value only
+
+
+def test_settings_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    settings = ["beta=1", "beta=2", "beta=16", "c=-2,d=3", "c=-1,d=10", "c=1e-05", "c=0.5", "plain"]
+    parts = [rows(f"r{i}", "m", text, 0, {("mean", "mig"): 0.5}) for i, text in enumerate(reversed(settings))]
+    assert json.loads(study_records(write(tmp_path, *parts)))["words"]["setting"]["names"] == settings
 
 
 def test_a_table_alone_has_no_folders(tmp_path: Path) -> None:

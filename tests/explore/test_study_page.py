@@ -1,6 +1,7 @@
 """The study page in a real browser: filters, brush, hover, pins, keys, and the state in the address."""
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 
 from explore.browser import Browser
+from explore.conftest import Serve
 from unweave.explore.server import ExploreServer
 from unweave.explore.subject import subject_at
 
@@ -174,6 +176,26 @@ def test_two_runs_side_by_side(browser: Browser, address: str) -> None:
     assert address_state(page)["pins"] == ["0000000000000000", "0000000000000001"]
 
 
+def test_differences_are_those_of_the_exact_numbers(browser: Browser, tmp_path: Path, serve: Serve) -> None:
+    write_study(tmp_path)
+    table = pd.read_parquet(tmp_path / "results.parquet")
+    table.loc[table["score"] == "sap", "value"] = [1234.34 + 0.33 * i for i in range(24)]
+    table.to_parquet(tmp_path / "results.parquet", index=False)
+    shutil.rmtree(tmp_path / "runs" / "run-0000000000000001")
+    with serve(tmp_path) as server:
+        page = opened(browser, server.url, pins=["0000000000000000", "0000000000000001"])
+        row = "[...document.querySelectorAll('.study-pair tr')].find((r) => r.cells[0].textContent === 'sap')"
+        cells = page.evaluate(f"[...{row}.cells].map((cell) => cell.textContent)")
+        assert cells == ["sap", "1234.34", "1234.67", "0.33"]
+        buttons = (
+            "[...document.querySelectorAll('.study-pair button')].filter((b) => b.textContent === 'open')"
+        )
+        styles = page.evaluate(
+            f"{buttons}.map((b) => [b.disabled, getComputedStyle(b).cursor, getComputedStyle(b).opacity < 1])"
+        )
+        assert styles == [[False, "pointer", False], [True, "not-allowed", True]], "what is disabled looks it"
+
+
 def test_a_logarithmic_axis_has_few_ticks_however_long_it_is(browser: Browser, address: str) -> None:
     page = opened(browser, address, x="mig", y="sap")
 
@@ -218,20 +240,30 @@ def test_an_address_brings_the_view_back_and_wrong_ones_do_no_harm(browser: Brow
     assert page.errors == []
 
 
+def saved(page: Browser, folder: Path, kind: str) -> bytes:
+    """The plots as a file of a kind, saved by the button of the page."""
+    page.downloads(folder)
+    buttons = "[...document.querySelectorAll('button')]"
+    page.evaluate(f"{buttons}.find((b) => b.textContent === 'Save {kind.upper()}').click()")
+    file = folder / f"study.{kind}"
+    for _ in range(100):
+        if file.exists():
+            break
+        page.evaluate("new Promise((done) => setTimeout(done, 50))")
+    return file.read_bytes()
+
+
 def test_the_plots_are_saved(page: Browser, tmp_path: Path) -> None:
-    page.downloads(tmp_path)
-    for kind, begin in (("png", b"\x89PNG"), ("svg", b"<svg")):
-        button = (
-            f"[...document.querySelectorAll('button')].find((b) => b.textContent === 'Save {kind.upper()}')"
-        )
-        page.evaluate(f"{button}.click()")
-        file = tmp_path / f"study.{kind}"
-        for _ in range(100):
-            if file.exists():
-                break
-            page.evaluate("new Promise((done) => setTimeout(done, 50))")
-        assert file.read_bytes().startswith(begin)
-    assert (tmp_path / "study.svg").read_text().count("fill-opacity") == 3 * 24 + 2  # and the legend
+    assert saved(page, tmp_path, "png").startswith(b"\x89PNG")
+    drawing = saved(page, tmp_path, "svg")
+    assert drawing.startswith(b"<svg")
+    assert drawing.count(b"fill-opacity") == 3 * 24 + 2  # and the legend
+
+
+def test_saved_plots_say_which_runs_they_show(browser: Browser, address: str, tmp_path: Path) -> None:
+    page = opened(browser, address, only={"data": ["dsprites"]}, ranges={"seed": [4, None]})
+    drawing = saved(page, tmp_path, "svg")
+    assert b">8 of 24 runs; data set: dsprites; seed: 4 to highest</text>" in drawing
 
 
 def test_a_study_without_a_table_shows_a_message(browser: Browser, tmp_path: Path) -> None:

@@ -17,15 +17,15 @@ from unweave.data.grid import Images
 from unweave.display.pictures import to_bytes
 from unweave.errors import UnweaveError
 from unweave.evaluation.score_store import kept_scores
+from unweave.explore.information import corrected_information
 from unweave.methods import settings_of
-from unweave.metrics.information import mutual_information
 from unweave.runs.run import Run, load
 from unweave.runs.store import RunFolder
 from unweave.runs.views import REACH, content_of, spans, swapped, use_of_dimensions
 from unweave.streams import Stream
 
 POINTS = 5000  # images from which the information in latents is estimated: two seconds on a CPU
-DEAD = 0.01  # nats; a latent that tells less of an image is noise
+DEAD = 0.01  # nats of KL divergence; with less, a sampled code is noise
 LEAST_REACH = 3.0  # sliders go at least so far from 0
 CONTENTS, STYLES = 4, 8  # images on a sheet of swaps: one a row, one a column
 
@@ -124,7 +124,7 @@ class RunView:
         factors = [
             {"name": f.name, "size": f.size, "kind": f.kind, "labels": f.labels} for f in self.truth.factors
         ]
-        information = mutual_information(self._codes[0], self._factors)
+        information = corrected_information(self._codes[0], self._factors)
         return {
             "factors": factors,
             "first_factors": [size // 2 for size in self.truth.sizes],

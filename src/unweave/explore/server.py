@@ -50,6 +50,7 @@ class ExploreServer(ThreadingHTTPServer):
     """A server of one subject; `token` is None where only this machine can reach it."""
 
     daemon_threads = True
+    request_queue_size = 128  # connections to be accepted; beyond them, a browser waits a second
 
     def __init__(self, subject: Subject, host: str = "127.0.0.1", port: int = 0) -> None:
         self.subject = subject

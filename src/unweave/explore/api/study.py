@@ -1,7 +1,7 @@
 """What the study page needs of the server: all runs of a table at once, and the traversal of one of them.
 
 A table of 12,600 runs is a few megabytes as columns, so that the page filters and draws without asking again.
-Words are sent as numbers and a list of names; scores have four digits, more than a plot can show.
+Words are sent as numbers and a list of names. Scores have eight digits, so that the page can subtract them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from unweave.results import METHOD_ORDER, RUN_COLUMNS, read_table, wide
 WORDS = ("source", "data", "method", "setting")
 MAIN = "mean"  # scores of these codes have their plain names, those of others say of which codes they are
 NUMBER_SETTING = re.compile(r"(\w+)=(-?[0-9.]+(?:e[-+]?[0-9]+)?)")
+NUMBER = re.compile(r"((?:(?<=[=,])-)?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)")
 PICTURE_IMAGES = 64  # enough to tell which dimensions of a code are used
 
 
@@ -80,8 +81,14 @@ def _one_representation(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 def _coded(column: pd.Series[Any], order: Iterable[str]) -> dict[str, list[Any]]:
     """The words of a column, those of the order first, and for each row its place among them."""
     place = {name: i for i, name in enumerate(order)}
-    names = sorted(set(column), key=lambda name: (place.get(name, len(place)), name))
+    names = sorted(set(column), key=lambda name: (place.get(name, len(place)), _by_number(name)))
     return {"names": names, "codes": column.map({name: i for i, name in enumerate(names)}).tolist()}
+
+
+def _by_number(name: str) -> list[str | float]:
+    """A key that sorts by the numbers in a name: beta=2 is before beta=16."""
+    parts = NUMBER.split(name)  # text and numbers in turn
+    return [float(part) if i % 2 else part for i, part in enumerate(parts)]
 
 
 def _settings(runs: pd.DataFrame) -> dict[str, list[Any]]:
@@ -96,8 +103,8 @@ def _settings(runs: pd.DataFrame) -> dict[str, list[Any]]:
 
 
 def _rounded(column: pd.Series[Any]) -> list[float | None]:
-    """Numbers with four digits; None for what is missing."""
-    return [float(f"{value:.4g}") if math.isfinite(value) else None for value in column.tolist()]
+    """Numbers with eight digits; None for what is missing."""
+    return [float(f"{value:.8g}") if math.isfinite(value) else None for value in column.tolist()]
 
 
 def _ids_of_folders(study: Path) -> set[str]:

@@ -1,5 +1,7 @@
 // Pixels: images of the decoder on a canvas, and canvases as PNG files.
 
+const TEXT = "14px system-ui, sans-serif";
+
 export function colours() {
   const style = getComputedStyle(document.documentElement);
   const named = (name) => style.getPropertyValue(`--${name}`).trim();
@@ -62,19 +64,37 @@ export function savePng(canvas, name) {
   });
 }
 
-// Canvases one below the other, each under its title; small ones are enlarged without smoothing.
-export function stacked(title, parts) {
+// Words in lines no wider than a width; words in between are separated by dots.
+function lines(pen, [first, ...words], width) {
+  const filled = [];
+  let line = `${first}: `;
+  words.forEach((word, k) => {
+    const longer = k && line ? `${line} · ${word}` : line + word;
+    if (k && pen.measureText(longer).width > width) {
+      filled.push(line);
+      line = word;
+    } else line = longer;
+  });
+  return [...filled, line];
+}
+
+// Canvases one below the other, each under its name; small ones are enlarged without smoothing. `caption` has lists of
+// words, each of which begins a line below the title.
+export function stacked(title, caption, parts) {
   const margin = 16;
   const shown = parts.map(({ name, canvas }) => {
     const scale = canvas.width < 200 ? Math.round(256 / canvas.width) : 1;
     return { name, canvas, width: canvas.width * scale, height: canvas.height * scale };
   });
   const width = Math.max(640, ...shown.map((part) => part.width)) + 2 * margin;
-  const height = 56 + shown.reduce((sum, part) => sum + part.height + 48, 0);
   const sheet = document.createElement("canvas");
-  sheet.width = width;
-  sheet.height = height;
   const pen = sheet.getContext("2d");
+  pen.font = TEXT;
+  const below = caption.flatMap((words) => lines(pen, words, width - 2 * margin));
+  const top = 56 + 20 * below.length;
+  const height = top + shown.reduce((sum, part) => sum + part.height + 48, 0);
+  sheet.width = width;
+  sheet.height = height; // this clears the pen
   const { ink, paper } = colours();
   pen.fillStyle = paper;
   pen.fillRect(0, 0, width, height);
@@ -82,9 +102,12 @@ export function stacked(title, parts) {
   pen.fillStyle = ink;
   pen.font = "600 17px system-ui, sans-serif";
   pen.fillText(title, margin, 32);
-  let y = 56;
+  pen.font = TEXT;
+  below.forEach((line, k) => {
+    pen.fillText(line, margin, 56 + 20 * k);
+  });
+  let y = top;
   for (const part of shown) {
-    pen.font = "14px system-ui, sans-serif";
     pen.fillText(part.name, margin, y + 16);
     pen.drawImage(part.canvas, margin, y + 26, part.width, part.height);
     y += part.height + 48;

@@ -25,7 +25,8 @@ export function failureMessage(changed) {
     if (error) failed.set(work, error);
     else failed.delete(work);
     element.hidden = !failed.size;
-    text.textContent = [...new Set([...failed.values()].map(({ message }) => message))].join(" ");
+    const sentences = new Set([...failed.values()].map(({ message }) => message));
+    text.textContent = [...sentences, "What is shown here is out of date."].join(" ");
     changed(failed.size > 0);
   };
   return { element, report };

@@ -1,8 +1,8 @@
 // The panels of a run, in their order on the page: one file each, and one row here.
 //
-// A panel is a function of the context {run, view, source, report, select, moved, walk, reset, chooseFactors}. It
-// makes its element once and returns {element, canvas, update(what)}; update is called after something has changed:
-// "codes" (a latent moved), "factors" (another true image), "selection" (another latent or factor), "theme".
+// A panel is a function of the context {run, view, source, report, select, moved, walk, reset, chooseFactors,
+// chooseExample}. It makes its element once and returns {element, canvas, update(what)}; update is called after
+// something has changed: "codes" (a latent moved), "factors" (another true image), "selection" (another latent or factor), "theme".
 // `suits` says for which runs the panel is shown.
 
 import { examplesPanel } from "./panels/examples.js";

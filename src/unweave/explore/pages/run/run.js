@@ -4,6 +4,7 @@ import { savePng, stacked } from "../lib/drawing.js";
 import { latest, make } from "../lib/elements.js";
 import { failureMessage } from "../lib/failures.js";
 import { readNumbers, readState, writeState } from "../lib/state.js";
+import { captionOf, factsOf } from "./caption.js";
 import { panelsOf } from "./panels.js";
 
 const SECONDS = 4; // there and back
@@ -41,11 +42,16 @@ export async function showRun(element, source, fixed = {}) {
     changed("factors");
     encode();
   };
+  context.chooseExample = (place) => {
+    view.example = place;
+    changed("factors");
+    context.reset();
+  };
   context.reset = () => {
     context.walk(null);
     if (source.encode && view.factors) encode();
     else {
-      view.codes = [...run.start];
+      view.codes = [...firstCodes(run, view)];
       context.moved();
     }
   };
@@ -54,7 +60,7 @@ export async function showRun(element, source, fixed = {}) {
   const save = make("button", {
     type: "button",
     textContent: "Save view as PNG",
-    onclick: () => saveView(run, panels),
+    onclick: () => saveView(run, view, panels),
   });
   const all = make(
     "div",
@@ -80,8 +86,10 @@ function firstView(run) {
     Math.max(run.ranges[i][0], Math.min(run.ranges[i][1], z)),
   );
   const latent = whole("latent", run.latents) ?? run.order[0];
+  const example = whole("image", run.examples?.length) ?? 0;
   return {
-    codes: codes ?? [...run.start],
+    codes: codes ?? [...firstCodes(run, { example })],
+    example, // the place of the true image among those of an exported page
     factors: known ? factors : run.first_factors && [...run.first_factors],
     latent,
     factor: run.factors.length ? (whole("factor", run.factors.length) ?? bestFactor(run, latent)) : null,
@@ -92,11 +100,15 @@ function firstView(run) {
   };
 }
 
+// The code of the true image of an exported page, else the code that the run starts from.
+const firstCodes = (run, { example }) => run.examples?.[example].code ?? run.start;
+
 const bestFactor = (run, latent) => run.information[latent].indexOf(Math.max(...run.information[latent]));
 
 function remembered(view, fixed) {
   const params = new URLSearchParams(fixed);
   params.set("z", view.codes.map((z) => Number(z.toFixed(2))).join(","));
+  if (view.example) params.set("image", view.example);
   if (view.factors) params.set("f", view.factors.join(","));
   params.set("latent", view.latent);
   if (view.factor !== null) params.set("factor", view.factor);
@@ -131,13 +143,6 @@ function walker(run, view, changed, moved) {
 }
 
 function heading(run, save) {
-  const settings = Object.entries(run.settings).map(([name, value]) => `${name} ${value}`);
-  const facts = [
-    run.data,
-    ...settings,
-    `seed ${run.seed}`,
-    `${(run.steps ?? 0).toLocaleString("en")} steps`,
-  ].join(" · ");
   const scores = Object.entries(run.scores).map(([name, value]) =>
     make("li", {}, `${name} `, make("b", { textContent: value.toFixed(3) })),
   );
@@ -145,7 +150,7 @@ function heading(run, save) {
     "div",
     { className: "heading" },
     make("h1", { textContent: run.method }),
-    make("p", { textContent: facts }),
+    make("p", { textContent: factsOf(run).join(" · ") }),
     save,
   );
   if (scores.length)
@@ -177,12 +182,12 @@ function keys() {
   );
 }
 
-function saveView(run, panels) {
+function saveView(run, view, panels) {
   const title = `${run.method} on ${run.data}, seed ${run.seed}`;
   const parts = panels
     .filter((panel) => panel.canvas)
     .map(({ element, canvas }) => ({ name: element.querySelector("h2").textContent, canvas }));
-  savePng(stacked(title, parts), run.name);
+  savePng(stacked(title, captionOf(run, view), parts), run.name);
 }
 
 function endWith(context, changed, element) {

@@ -95,9 +95,9 @@ function logTicks(low, high) {
   return ticks;
 }
 
-export function shortNumber(value) {
+export function shortNumber(value, digits = 4) {
   if (!Number.isFinite(value)) return "–";
-  return String(Number(value.toPrecision(4))).replace("-", "−");
+  return String(Number(value.toPrecision(digits))).replace("-", "−");
 }
 
 // A number in [-1, 1) for a run, always the same one: marks on the same value are drawn side by side.

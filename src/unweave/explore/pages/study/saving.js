@@ -4,12 +4,16 @@ import { over } from "./drawing.js";
 import { make } from "./elements.js";
 import { canvasPen, svgPen } from "./pens.js";
 import { drawLegend, drawOver, drawPlot, LEGEND_HEIGHT } from "./plots.js";
+import { WORDS } from "./runs.js";
+
+const HEAD_HEIGHT = 2 * LEGEND_HEIGHT; // the legend, and a line that says which runs are shown
+const LETTER = 7; // pixels of a letter, about
 
 function sheetSize(view) {
   const boxes = view.plots.map(({ box }) => [box.offsetLeft, box.offsetTop]);
   const origin = [
     Math.min(...boxes.map((each) => each[0])),
-    Math.min(...boxes.map((each) => each[1])) - LEGEND_HEIGHT,
+    Math.min(...boxes.map((each) => each[1])) - HEAD_HEIGHT,
   ];
   const places = boxes.map(([left, top]) => [left - origin[0], top - origin[1]]);
   const ends = view.plots.map(({ layout }, k) => [places[k][0] + layout.width, places[k][1] + layout.height]);
@@ -20,15 +24,28 @@ function sheetSize(view) {
   };
 }
 
+// How many runs are shown, and by which filters.
+function filtersOf({ status, state }) {
+  const only = Object.entries(state.only).map(
+    ([name, kept]) => `${WORDS[name]}: ${kept.join(", ") || "none"}`,
+  );
+  const ranges = Object.entries(state.ranges).map(
+    ([name, [low, high]]) => `${name}: ${low ?? "lowest"} to ${high ?? "highest"}`,
+  );
+  return [status.textContent, ...only, ...ranges].join("; ");
+}
+
+function drawHead(pen, view, width) {
+  drawLegend(pen, view.drawing.names, view.drawing.looks, view.theme);
+  const [text, most] = [filtersOf(view), Math.floor((width - 64) / LETTER)];
+  const short = text.length > most ? `${text.slice(0, most - 1)}…` : text;
+  pen.text(short, 54, 1.5 * LEGEND_HEIGHT, { colour: view.theme.dim, align: "left", middle: true });
+}
+
 export function savePng(view) {
   const { places, width, height } = sheetSize(view);
   const canvas = document.createElement("canvas");
-  drawLegend(
-    canvasPen(canvas, width, height, view.theme.paper),
-    view.drawing.names,
-    view.drawing.looks,
-    view.theme,
-  );
+  drawHead(canvasPen(canvas, width, height, view.theme.paper), view, width);
   const context = canvas.getContext("2d");
   view.plots.forEach(({ canvas: below, above, layout }, k) => {
     for (const layer of [below, above]) context.drawImage(layer, ...places[k], layout.width, layout.height);
@@ -43,7 +60,7 @@ export function saveSvg(view) {
     drawPlot(pens[k], layout, view.drawing);
     drawOver(pens[k], layout, over(view, k));
   });
-  drawLegend(pens[3], view.drawing.names, view.drawing.looks, view.theme);
+  drawHead(pens[3], view, width);
   const groups = pens.map(
     (pen, k) => `<g transform="translate(${(places[k] ?? [0, 0]).join(" ")})">${pen.finish()}</g>`,
   );

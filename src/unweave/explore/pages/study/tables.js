@@ -4,6 +4,7 @@ import { make } from "./elements.js";
 import { shortNumber } from "./plots.js";
 import { described, WORDS, word } from "./runs.js";
 
+const [SHORTEST, SENT] = [4, 8]; // digits of a number in a table, and in what the server sends
 const LISTED = 20; // runs in the list below the plots
 export const HELP =
   "Drag over a plot to mark runs in all of them. Click a run to open it, shift-click to pin it; " +
@@ -89,11 +90,13 @@ function showList(view) {
 function openButton(view, row) {
   const here = view.study.here[row] === 1;
   const label = here ? `open ${described(view.study, row)}` : "the folder of this run is not here";
+  const why = here ? {} : { title: label };
   return make(
     "button",
     {
       type: "button",
       disabled: !here,
+      ...why,
       "aria-label": label,
       "data-key": `open ${view.study.id[row]}`,
       click: () => view.openRun(view.study.id[row]),
@@ -140,12 +143,11 @@ function showPair(view) {
       make("th", { scope: "row" }, name),
       ...heads.slice(1).map((_, k) => make("td", {}, cells[k] ?? "")),
     );
-  const difference = (values) => (values.length === 2 ? [shortNumber(values[1] - values[0])] : []);
   const numbers = (names) =>
     names
       .map((name) => [name, rows.map((row) => study.numbers[name][row])])
       .filter(([, values]) => values.some(Number.isFinite))
-      .map(([name, values]) => line(name, [...values.map(shortNumber), ...difference(values)]));
+      .map(([name, values]) => line(name, compared(values)));
   view.pair.replaceChildren(
     make("h3", {}, rows.length === 2 ? "Two runs" : "One run is pinned: pin another to compare"),
     make(
@@ -182,6 +184,16 @@ function showPair(view) {
       ),
     ),
   );
+}
+
+// One or two numbers as text, and their difference: with so many digits that the difference can be seen in them.
+function compared(values) {
+  if (values.length < 2) return values.map((value) => shortNumber(value));
+  const difference = values[1] - values[0];
+  const larger = Math.max(...values.map(Math.abs));
+  const digits = difference ? Math.ceil(Math.log10(larger / Math.abs(difference))) + 2 : SHORTEST;
+  const shown = Math.max(SHORTEST, Math.min(digits, SENT)) || SHORTEST; // one value may be missing
+  return [...values.map((value) => shortNumber(value, shown)), shortNumber(difference)];
 }
 
 export function traversal(view, row) {

@@ -3,17 +3,23 @@
 import { tile } from "../../lib/drawing.js";
 import { make, panel } from "../../lib/elements.js";
 
-export function examplesPanel({ run, view, moved }) {
+export function examplesPanel({ run, view, chooseExample }) {
   const element = panel("examples", "Start from an image");
   const row = make("div", { className: "tiles" });
-  run.examples.forEach(({ images, code }, i) => {
+  const buttons = run.examples.map(({ images }, i) => {
     const button = make("button", { type: "button", label: `start from image ${i + 1}` }, tile(images, 0));
-    button.addEventListener("click", () => {
-      view.codes = [...code];
-      moved();
-    });
-    row.append(button);
+    button.addEventListener("click", () => chooseExample(i));
+    return button;
   });
+  row.append(...buttons);
   element.append(row);
-  return { element, update() {} };
+  return {
+    element,
+    update(what) {
+      if (what !== "factors") return;
+      buttons.forEach((button, i) => {
+        button.setAttribute("aria-pressed", view.example === i);
+      });
+    },
+  };
 }

@@ -1,8 +1,7 @@
 // The true factors as sliders: they choose a true image.
 
 import { make, panel, slider } from "../../lib/elements.js";
-
-const valueText = (factor, value) => factor.labels?.[value] ?? `${value + 1} of ${factor.size}`;
+import { factorText } from "../caption.js";
 
 export function factorsPanel({ run, view, select, chooseFactors }) {
   const element = panel("factors", "True factors");
@@ -26,7 +25,7 @@ export function factorsPanel({ run, view, select, chooseFactors }) {
       if (what !== "factors" && what !== "selection") return;
       rows.forEach(({ row, input, output, factor }, j) => {
         input.value = view.factors[j];
-        output.textContent = valueText(factor, view.factors[j]);
+        output.textContent = factorText(factor, view.factors[j]);
         input.setAttribute("aria-valuetext", output.textContent);
         row.classList.toggle("selected", view.factor === j);
       });

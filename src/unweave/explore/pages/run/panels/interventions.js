@@ -2,8 +2,10 @@
 
 import { colours, sized, tile } from "../../lib/drawing.js";
 import { latest, make, panel, saver } from "../../lib/elements.js";
+import { fewOrAll } from "../few.js";
 
 const [LEFT, ROW, WIDTH, RIGHT, SHOWN] = [60, 36, 460, 90, 8];
+const MOST_ROWS = 10;
 
 export function interventionPanel({ run, view, source, report, select }) {
   const canvas = make("canvas", { role: "img", className: "wide" });
@@ -15,6 +17,10 @@ export function interventionPanel({ run, view, source, report, select }) {
     );
   });
   let found = null;
+  const few = fewOrAll(Math.min(MOST_ROWS, run.latents), run.latents, "those that move most", () => redraw());
+  const redraw = () => {
+    if (found) draw(canvas, view, found, few.showsAll() ? found.order : found.order.slice(0, MOST_ROWS));
+  };
   const update = latest(
     async () => {
       const factor = view.factor;
@@ -30,7 +36,7 @@ export function interventionPanel({ run, view, source, report, select }) {
         "aria-label",
         `${sentence.textContent} Each line is a latent’s mean code over the values of ${name}.`,
       );
-      draw(canvas, view, found);
+      redraw();
     },
     report,
     60,
@@ -44,6 +50,7 @@ export function interventionPanel({ run, view, source, report, select }) {
     make("p", { className: "hint", textContent: hint }),
     choice,
     sentence,
+    few.element,
     canvas,
     saver(canvas, `${run.name}-intervention`),
   );
@@ -55,7 +62,7 @@ export function interventionPanel({ run, view, source, report, select }) {
         button.setAttribute("aria-pressed", view.factor === j);
       });
       if (what === "factors" || (what === "selection" && found?.factor !== view.factor)) update();
-      else if (found && what !== "codes") draw(canvas, view, found);
+      else if (what !== "codes") redraw();
     },
   };
 }
@@ -71,8 +78,7 @@ async function someImages(source, view, factor, values) {
   return { places, batch: await source.observe(factors) };
 }
 
-function draw(canvas, view, { values, mean, moves, order, images }) {
-  const shown = order.slice(0, 10);
+function draw(canvas, view, { values, mean, moves, order, images }, shown) {
   const size = 44;
   const top = images ? size + 14 : 8;
   const pen = sized(canvas, LEFT + WIDTH + RIGHT, top + shown.length * ROW);

@@ -42,7 +42,10 @@ export function latentsPanel({ run, view, select, moved, walk, reset }) {
   const count = run.dead.filter(Boolean).length;
   if (count) {
     const all = count === run.latents;
-    const text = `${count} dead latent${count > 1 ? "s" : ""}: less than 0.01 nats of information`;
+    const less = run.kl
+      ? "less than 0.01 nats of KL divergence from the prior"
+      : "the same code for all images";
+    const text = `${count} dead latent${count > 1 ? "s" : ""}: ${less}`;
     element.append(
       make("details", { open: all, className: "dead" }, make("summary", { textContent: text }), dead),
     );

@@ -3,8 +3,13 @@
 import { colours, sized } from "../../lib/drawing.js";
 import { make, panel, saver } from "../../lib/elements.js";
 
+const STRONG = 0.65; // colours from this share on need light text
+
 export function matrixPanel({ run, view, select }) {
-  const caption = `Mutual information in nats, from ${run.points.toLocaleString("en")} images. A cell selects its latent and its factor.`;
+  const dead = run.dead.some(Boolean)
+    ? " Rows without colour are dead latents: their mean codes may depend on a factor, but noise hides it in samples."
+    : "";
+  const caption = `Mutual information of mean codes and factors in nats, from ${run.points.toLocaleString("en")} images, corrected for chance. A cell selects its latent and its factor.${dead}`;
   const canvas = make("canvas");
   const element = panel(
     "matrix",
@@ -18,6 +23,8 @@ export function matrixPanel({ run, view, select }) {
     ...run.factors.map((f) => make("th", { scope: "col", textContent: f.name })),
   );
   const most = run.factors.map((f) => Math.log(Math.max(f.size, 2)));
+  // A colour stands for what a latent knows of a factor. A dead latent knows nothing, whatever its mean code does.
+  const share = (i, j) => (run.dead[i] ? 0 : Math.min(1, run.information[i][j] / most[j]));
   const cells = [];
   const body = run.order.map((i) => {
     const row = make(
@@ -33,8 +40,8 @@ export function matrixPanel({ run, view, select }) {
         textContent: value.toFixed(2),
         onclick: () => select({ latent: i, factor: j }),
       });
-      button.style.setProperty("--share", Math.min(1, value / most[j]));
-      button.classList.toggle("strong", value / most[j] > 0.65);
+      button.style.setProperty("--share", share(i, j));
+      button.classList.toggle("strong", share(i, j) > STRONG);
       button.dataset.cell = `${i},${j}`;
       row.append(make("td", {}, button));
       cells.push({ i, j, button });
@@ -49,7 +56,7 @@ export function matrixPanel({ run, view, select }) {
     canvas,
     update(what) {
       if (what !== "selection" && what !== "theme") return;
-      drawMatrix(canvas, run, most);
+      drawMatrix(canvas, run, share);
       for (const { i, j, button } of cells) {
         button.setAttribute("aria-pressed", view.latent === i && view.factor === j);
         button.classList.toggle("crossed", view.latent === i || view.factor === j);
@@ -66,7 +73,7 @@ function moveInTable(event, columns, cells) {
   cells[at + step].button.focus();
 }
 
-function drawMatrix(canvas, run, most) {
+function drawMatrix(canvas, run, shareOf) {
   const [wide, high, left, top] = [76, 28, 48, 30];
   const pen = sized(canvas, left + wide * run.factors.length, top + high * run.latents);
   const { ink, accent, paper } = colours();
@@ -74,12 +81,12 @@ function drawMatrix(canvas, run, most) {
     pen.fillStyle = ink;
     pen.fillText(factor.name.slice(0, 11), left + j * wide + 4, top / 2);
     run.order.forEach((i, row) => {
-      const share = Math.min(1, run.information[i][j] / most[j]);
+      const share = shareOf(i, j);
       pen.globalAlpha = share;
       pen.fillStyle = accent;
       pen.fillRect(left + j * wide, top + row * high, wide - 2, high - 2);
       pen.globalAlpha = 1;
-      pen.fillStyle = share > 0.65 ? paper : ink;
+      pen.fillStyle = share > STRONG ? paper : ink;
       pen.fillText(run.information[i][j].toFixed(2), left + j * wide + 20, top + (row + 0.5) * high);
     });
   });

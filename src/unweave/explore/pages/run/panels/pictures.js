@@ -7,7 +7,8 @@ export function picturesPanel({ run, view, source, report }) {
   const picture = (text) => make("canvas", { role: "img", label: text, className: "picture" });
   const [truth, decoded] = [picture("the true image"), picture("the decoded image")];
   const element = panel("pictures", "Image");
-  if (source.observe && view.factors) {
+  const observed = trueImage(run, view, source);
+  if (observed) {
     element.append(make("figure", {}, truth, make("figcaption", { textContent: "true image" })));
   }
   element.append(
@@ -21,13 +22,19 @@ export function picturesPanel({ run, view, source, report }) {
       `the decoded image of ${run.order.map((i) => `z${i} ${view.codes[i].toFixed(1)}`).join(", ")}`,
     );
   }, report);
-  const observe = latest(async () => paint(truth, await source.observe([view.factors])), report);
+  const observe = latest(async () => paint(truth, await observed()), report);
   return {
     element,
     canvas: decoded,
     update(what) {
       if (what === "codes") decode();
-      if (what === "factors" && source.observe && view.factors) observe();
+      if (what === "factors" && observed) observe();
     },
   };
+}
+
+// A function that gives the true image that was chosen, or null where there are none.
+function trueImage(run, view, source) {
+  if (source.observe && view.factors) return () => source.observe([view.factors]);
+  return run.examples ? () => run.examples[view.example].images : null;
 }

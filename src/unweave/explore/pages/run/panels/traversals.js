@@ -2,31 +2,41 @@
 
 import { colours, sized, tile } from "../../lib/drawing.js";
 import { latest, make, panel, saver } from "../../lib/elements.js";
+import { fewOrAll } from "../few.js";
 
 const COLUMNS = 11;
 const MOST_ROWS = 20;
 
-const shownLatents = (run) => {
+// The latents that are shown at first, and in words which they are.
+function firstLatents(run) {
   const live = run.order.filter((i) => !run.dead[i]);
-  return (live.length ? live : run.order).slice(0, MOST_ROWS);
-};
+  const used = live.length ? live : run.order;
+  const few = used.slice(0, MOST_ROWS);
+  return { few, which: few.length < used.length ? "those that are used most" : "dead latents are left out" };
+}
 
 export function traversalPanel({ run, view, source, report, select, moved }) {
   const [left, top, size] = [90, 26, 64];
-  const latents = shownLatents(run);
+  const { few, which } = firstLatents(run);
+  const choice = fewOrAll(few.length, run.latents, which, () => {
+    decode();
+  });
+  const shown = () => (choice.showsAll() ? run.order : few);
+  let latents = shown(); // of the images
   // With a prior all latents go over the same numbers; without one, each over those that images have.
-  const alike = latents.every((i) => run.spans[i].every((end, k) => end === run.spans[latents[0]][k]));
+  const alike = run.order.every((i) => run.spans[i].every((end, k) => end === run.spans[few[0]][k]));
   const columns = Array.from({ length: COLUMNS }, (_, c) => c / (COLUMNS - 1));
   const codeAt = (i, share) => run.spans[i][0] + share * (run.spans[i][1] - run.spans[i][0]);
-  const heading = (share) => (alike ? codeAt(latents[0], share).toFixed(1) : `${Math.round(100 * share)} %`);
+  const heading = (share) => (alike ? codeAt(few[0], share).toFixed(1) : `${Math.round(100 * share)} %`);
   const range = alike ? `from ${heading(0)} to ${heading(1)}` : "over 95 % of the range that images have";
-  const canvas = make("canvas", {
-    role: "img",
-    className: "wide",
-    label: `Traversals: each row moves one latent ${range}, the others stay. Rows: ${latents.map((i) => `z${i}`).join(", ")}.`,
-  });
+  const canvas = make("canvas", { role: "img", className: "wide" });
   let images = null;
   const draw = () => {
+    const names = latents.map((i) => `z${i}`).join(", ");
+    canvas.setAttribute(
+      "aria-label",
+      `Traversals: each row moves one latent ${range}, the others stay. Rows: ${names}.`,
+    );
     const pen = sized(canvas, left + COLUMNS * size, top + latents.length * size);
     const { ink, dim, accent } = colours();
     pen.fillStyle = dim;
@@ -50,10 +60,12 @@ export function traversalPanel({ run, view, source, report, select, moved }) {
   };
   const decode = latest(
     async () => {
-      const codes = latents.flatMap((i) =>
+      const rows = shown();
+      const codes = rows.flatMap((i) =>
         columns.map((share) => view.codes.map((z, k) => (k === i ? codeAt(i, share) : z))),
       );
       images = await source.decode(codes);
+      latents = rows;
       draw();
       canvas.dataset.drawn = Number(canvas.dataset.drawn ?? 0) + 1;
     },
@@ -76,6 +88,7 @@ export function traversalPanel({ run, view, source, report, select, moved }) {
     "traversal",
     "Traversals",
     make("p", { className: "hint", textContent: hint }),
+    choice.element,
     canvas,
     saver(canvas, `${run.name}-traversals`),
   );
