@@ -16,8 +16,8 @@ from unweave.errors import UnweaveError
 from unweave.report import tables
 from unweave.report.figures import choice, codes, comparison, correlations, methods, metrics, pictures
 from unweave.report.formats import figure_bytes
-from unweave.report.statistics import variance_shares
 from unweave.report.style import OKABE_ITO, look_of
+from unweave.report.variance import variance_shares
 from unweave.results import wide
 
 SCORES = ["mig", "sap"]
@@ -155,17 +155,19 @@ def test_heat_maps_of_transfer() -> None:
 
 
 def test_violins_mark_the_median() -> None:
-    figure: Any = methods.scores_by_method(small_runs(), SCORES)
+    figure: Any = methods.scores_by_method(small_runs(seeds=4), SCORES)
     axes = figure.axes[2]  # names are below the last row
     assert [text.get_text() for text in axes.get_xticklabels()] == ["β-VAE", "FactorVAE"]
     assert len(axes.collections) == 2
-    assert [line.get_ydata()[0] for line in axes.lines] == pytest.approx([0.16, 0.36])
+    assert [line.get_ydata()[0] for line in axes.lines] == pytest.approx([0.165, 0.365])
 
 
 def test_few_or_equal_values_are_dots() -> None:
     figure: Any = methods.scores_by_method(small_runs(rules={"mig": lambda _: 1.0}), ["mig"])
     assert not figure.axes[0].collections
     assert figure.axes[0].lines[0].get_ydata().tolist() == [1.0] * 9
+    figure = methods.scores_by_method(small_runs(), ["mig"])  # nine values
+    assert not figure.axes[0].collections
 
 
 def test_lines_against_regularisation_are_medians() -> None:
@@ -198,7 +200,9 @@ def test_bars_of_transfer() -> None:
             "data": ["same", "other"],
             "score": ["same", "same"],
             "probability": [0.8, 0.6],
-            "random": [0.52, 0.52],
+            "low": [0.7, 0.4],
+            "high": [0.9, 0.8],
+            "random": [0.5, 0.5],
         }
     )
     figure: Any = choice.transfer_bars(pairs)
@@ -214,21 +218,28 @@ def medians_of_boxes(axes: Any) -> list[float]:
 
 
 def test_boxes_of_methods() -> None:
-    runs = small_runs()
+    runs = small_runs(seeds=4)
     figure: Any = comparison.methods_over_everything(runs, SCORES)
-    assert medians_of_boxes(figure.axes[0]) == pytest.approx([0.16, 0.36])
+    assert medians_of_boxes(figure.axes[0]) == pytest.approx([0.165, 0.365])
     figure = comparison.methods_over_data(runs, SCORES)
     assert titles(figure)[:2] == ["dSprites", "Cars3D"]
-    assert medians_of_boxes(figure.axes[3]) == pytest.approx([0.84, 0.64])
+    assert medians_of_boxes(figure.axes[3]) == pytest.approx([0.835, 0.635])
 
 
 def test_boxes_of_settings() -> None:
-    runs = small_runs()
+    runs = small_runs(seeds=11)
     figure: Any = comparison.settings_on_one_data_set(runs[runs["data"] == "dsprites"], SCORES)
-    assert medians_of_boxes(figure.axes[0]) == pytest.approx([0.11, 0.16, 0.21, 0.31, 0.36, 0.41])
+    assert medians_of_boxes(figure.axes[0]) == pytest.approx([0.15, 0.2, 0.25, 0.35, 0.4, 0.45])
     names = [text.get_text() for text in figure.axes[1].get_xticklabels()]
     assert names[0] == "β-VAE 1"
     assert names[-1] == "FactorVAE 4"
+
+
+def test_fewer_than_ten_values_are_points_instead_of_boxes() -> None:
+    runs = small_runs()
+    figure: Any = comparison.settings_on_one_data_set(runs[runs["data"] == "dsprites"], SCORES)
+    assert not medians_of_boxes(figure.axes[0])
+    assert figure.axes[0].lines[0].get_ydata().tolist() == pytest.approx([0.1, 0.11, 0.12])
 
 
 def test_places_of_settings_on_each_data_set() -> None:
@@ -244,7 +255,8 @@ def test_spread_over_seeds_beside_that_of_settings() -> None:
     diamonds = [line.get_ydata()[0] for line in axes.lines if line.get_marker() == "D"]
     means = [0.11, 0.16, 0.21, 0.31, 0.36, 0.41]
     assert diamonds == pytest.approx([np.std(means)] * 2)
-    assert medians_of_boxes(axes) == pytest.approx([0.01 * np.sqrt(2 / 3)] * 2)
+    points = [line.get_ydata() for line in axes.lines if line.get_marker() == "o"]
+    assert np.array(points) == pytest.approx(0.01 * np.sqrt(2 / 3))
 
 
 def test_sheets_of_reconstructions(tmp_path: Path) -> None:

@@ -13,16 +13,17 @@ from unweave.report.published import STUDY_SCORES, published
 from unweave.report.statistics import (
     Interval,
     bootstrap,
+    holm,
     improvement_interval,
     interquartile_mean,
+    mean,
     probability_of_improvement,
+    small_sample_interval,
+    small_spearman_interval,
     spearman,
     spearman_interval,
     spearman_intervals,
     spearman_matrix,
-    transfer,
-    variance_explained,
-    variance_shares,
 )
 from unweave.results import wide
 from unweave.streams import Stream
@@ -164,49 +165,6 @@ def test_spearman_matrix() -> None:
     np.testing.assert_allclose(spearman_matrix(frame).to_numpy(), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("values", "groups", "expected"),
-    [
-        ([1, 3, 5, 7], ["aabb"], 0.8),  # 16 of 20
-        ([1, 3, 5, 7], ["abab"], 0.2),  # group means 3 and 5: 4 of 20
-        ([1, 3, 5, 7], ["aaaa"], 0.0),
-        ([1, 3, 5, 7], ["aabb", "abab"], 1.0),  # four groups of one
-        ([0.1, 0.1, 0.1], ["abc"], 0.0),
-    ],
-)
-def test_variance_explained(values: list[float], groups: list[str], expected: float) -> None:
-    assert variance_explained(values, *(list(each) for each in groups)) == pytest.approx(expected)
-
-
-def test_variance_explained_needs_groups() -> None:
-    with pytest.raises(UnweaveError, match="needs the groups"):
-        variance_explained([1, 2])
-    with pytest.raises(UnweaveError, match="one label for each of the 2 values; got 3"):
-        variance_explained([1, 2], ["a", "b", "c"])
-
-
-def test_variance_shares() -> None:
-    runs = pd.DataFrame(
-        {
-            "data": "dsprites",
-            "method": list("aaaabbbb"),
-            "setting": ["1", "1", "2", "2"] * 2,
-            "mig": [0, 2, 4, 6, 8, 10, 12, 14],  # squares 168: methods 128, settings 160
-            "flat": 0.5,
-            "half": [0, 1, np.nan, np.nan, 2, 3, np.nan, np.nan],  # squares 5: methods 4
-            "none": np.nan,
-        }
-    )
-    result = variance_shares(runs, ["mig", "flat", "half", "none"])
-    assert result["score"].tolist() == ["mig", "flat", "half"]
-    assert result["runs"].tolist() == [8, 8, 4]
-    expected = [[128 / 168, 32 / 168, 8 / 168], [0, 0, 0], [0.8, 0, 0.2]]
-    shares = result[["method", "setting", "seed"]].to_numpy(float)
-    np.testing.assert_allclose(shares, np.array(expected), atol=1e-12)
-    with pytest.raises(UnweaveError, match=r'no column "migg"\. Did you mean "mig"'):
-        variance_shares(runs, ["migg"])
-
-
 def test_probability_of_improvement() -> None:
     assert probability_of_improvement([1, 2], [0, 2]) == 0.625  # 1, 0; 1, 1/2
     assert probability_of_improvement([5, 6], [1, 2, 3]) == 1.0
@@ -241,109 +199,12 @@ def test_intervals_of_improvement_are_those_of_resamples() -> None:
     assert result.high - result.low == pytest.approx(2 * 1.96 * error, rel=0.1)
 
 
-def study(scores: dict[str, dict[str, dict[str, float]]], seeds: int = 3) -> pd.DataFrame:
-    """Runs whose scores depend on data set and setting but not on the seed: scores[score][data][setting]."""
-    first = next(iter(scores.values()))
-    return pd.DataFrame(
-        [
-            {"data": data, "method": "m", "setting": setting, "seed": seed}
-            | {score: values[data][setting] for score, values in scores.items()}
-            for data, settings in first.items()
-            for setting in settings
-            for seed in range(seeds)
-        ]
-    )
-
-
-HAND_MADE = study(
-    {
-        "p": {"d": {"a": 1, "b": 2, "c": 3}, "e": {"a": 3, "b": 2, "c": 1}},
-        "q": {"d": {"a": 1, "b": 3, "c": 2}, "e": {"a": 3, "b": 1, "c": 2}},
-    }
-)
-
-
-def test_transfer_by_hand() -> None:
-    result = transfer(HAND_MADE, ["p", "q"])
-    assert result[["data", "score"]].to_numpy().tolist() == [
-        ["same", "same"],
-        ["same", "other"],
-        ["other", "same"],
-        ["other", "other"],
-    ]
-    assert result["trials"].tolist() == [10_000] * 4
-    # The chosen setting is best again; c -> 2/3, b -> 2/3, a -> 1, a -> 1; worst each time;
-    # c -> 2/3, b -> 2/3, a -> 1/3, a -> 1/3.
-    assert result["probability"].tolist() == pytest.approx([1, 5 / 6, 1 / 3, 1 / 2], abs=0.01)
-    assert result["equal"].tolist() == pytest.approx([1 / 3] * 4)  # only with itself
-    assert result["random"].tolist() == pytest.approx([2 / 3] * 4)  # 1/3, 2/3, 1
-
-
-def test_transfer_goes_to_another_seed() -> None:
-    # The best setting of seed 0 is the worst of seed 1 and the other way round.
-    runs = pd.DataFrame(
-        {"data": "d", "method": "m", "setting": list("aabb"), "seed": [0, 1, 0, 1], "p": [1, 0, 0, 1]}
-    )
-    result = transfer(runs, ["p"])
-    assert result[["data", "score"]].to_numpy().tolist() == [["same", "same"]]
-    assert result["probability"].tolist() == [0.5]  # only itself is not better
-    with pytest.raises(UnweaveError, match="there is one seed only"):
-        transfer(runs[runs["seed"] == 0], ["p"])
-
-
-def test_of_equals_the_first_is_chosen() -> None:
-    runs = study({"p": {"d": {"a": 1, "b": 1}}, "q": {"d": {"a": 1, "b": 0}}})
-    assert transfer(runs, ["p", "q"])["probability"][1] == 1.0
-    assert transfer(runs[::-1], ["p", "q"])["probability"][1] == pytest.approx(0.75, abs=0.02)
-
-
-def test_runs_without_scores_are_no_part_of_transfer() -> None:
-    runs = HAND_MADE.copy()
-    runs.loc[runs["setting"] == "c", "p"] = np.nan  # b is chosen on d, a on e
-    result = transfer(runs, ["p"])
-    assert result["probability"].tolist() == pytest.approx([1, 1 / 2])
-    assert result["random"].tolist() == pytest.approx([3 / 4, 3 / 4])
-    runs.loc[runs["data"] == "e", "p"] = np.nan  # half of the sources have nothing to choose from
-    result = transfer(runs, ["p"])
-    assert result[["data", "score"]].to_numpy().tolist() == [["same", "same"]]
-    assert result["trials"][0] == pytest.approx(5_000, abs=250)
-
-
-def test_transfer_needs_one_run_of_each() -> None:
-    with pytest.raises(
-        UnweaveError, match=r"several of m with a and seed 0 on d\. Take the runs of one source"
-    ):
-        transfer(pd.concat([HAND_MADE, HAND_MADE]), ["p"])
-    with pytest.raises(UnweaveError, match="needs runs, scores and trials; got 18 runs, 0 scores and 10000"):
-        transfer(HAND_MADE, [])
-    with pytest.raises(UnweaveError, match="got 0 runs, 1 scores and 10000 trials"):
-        transfer(HAND_MADE[:0], ["p"])
-    with pytest.raises(UnweaveError, match="got 18 runs, 1 scores and 0 trials"):
-        transfer(HAND_MADE, ["p"], trials=0)
-
-
-def test_transfer_depends_on_the_seed_only() -> None:
-    first, again, other = (transfer(HAND_MADE, ["p", "q"], trials=500, seed=seed) for seed in (1, 1, 2))
-    pd.testing.assert_frame_equal(first, again)
-    assert not first.equals(other)
-
-
 @pytest.fixture(scope="module")
 def models(reference: Path) -> pd.DataFrame:
     folder = reference / "reference" / "published"
     if not folder.is_dir():
         pytest.skip("the published results are not beside the repository")
     return wide(published(folder).table)
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_published_models_transfer_as_published(models: pd.DataFrame, seed: int) -> None:
-    # Two digits are known of three of them, and 10,000 trials are good for about 0.003.
-    result = transfer(models, STUDY_SCORES, seed=seed).set_index(["data", "score"])["probability"]
-    assert result["same", "same"] == pytest.approx(0.807, abs=0.01)
-    assert result["other", "same"] == pytest.approx(0.56, abs=0.011)
-    assert result["same", "other"] == pytest.approx(0.62, abs=0.011)
-    assert result["other", "other"] == pytest.approx(0.54, abs=0.011)
 
 
 def test_published_scores_agree_as_published(models: pd.DataFrame) -> None:
@@ -353,3 +214,45 @@ def test_published_scores_agree_as_published(models: pd.DataFrame) -> None:
     assert matrix.loc[beta, factor] == pytest.approx(0.82, abs=0.006)
     assert matrix.loc["sap", "mig"] == pytest.approx(0.83, abs=0.006)
     assert matrix["modularity"].drop("modularity").abs().max() < 0.15
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 9])
+@pytest.mark.parametrize("statistic", [mean, interquartile_mean])
+def test_small_sample_intervals_cover_in_92_to_98_percent(n: int, statistic: Any) -> None:
+    values = Stream.of(5).normal(1500, n)
+    intervals = np.array([small_sample_interval(row, statistic) for row in values])
+    covered = (intervals[:, 1] <= 0) & (intervals[:, 2] >= 0)
+    assert 0.92 <= covered.mean() <= 0.98
+
+
+def test_ten_values_are_bootstrapped_within_large_strata_only() -> None:
+    values = Stream.of(6).normal(20, 1)[:, 0]
+    halves, pairs = np.arange(20) % 2, np.arange(20) % 10
+    assert small_sample_interval(values, strata=halves) == bootstrap(values, strata=halves)
+    assert small_sample_interval(values, strata=pairs) == bootstrap(values)
+    assert np.isnan(small_sample_interval([0.3])[1:]).all()
+
+
+def test_small_spearman_intervals() -> None:
+    # r = 0.6, n = 9: z = 0.6931, standard error sqrt(1.18 / 6) = 0.4435.
+    result = small_spearman_interval(0.6, 9)
+    assert result == pytest.approx((0.6, np.tanh(0.6931 - 0.8692), np.tanh(0.6931 + 0.8692)), abs=1e-3)
+    perfect = small_spearman_interval(1.0, 6)
+    assert 0 < perfect.low < perfect.high == 1
+    assert np.isnan(small_spearman_interval(1.0, 4)[1:]).all()
+
+
+@pytest.mark.parametrize("n", [6, 9])
+def test_small_spearman_intervals_cover(n: int) -> None:
+    draws = Stream.of(7).normal(800, 2 * n).reshape(800, 2, n)
+    draws[:, 1] += draws[:, 0]  # a correlation of 1 / sqrt(2); that of ranks is 6 / pi asin(r / 2)
+    truth = 6 / np.pi * np.arcsin(np.sqrt(0.5) / 2)
+    intervals = [small_spearman_interval(spearmanr(x, y).statistic, n) for x, y in draws]
+    assert 0.92 <= np.mean([low <= truth <= high for _, low, high in intervals]) <= 0.99  # wide for six
+
+
+def test_holm() -> None:
+    assert holm([0.01, np.nan, 0.04, 0.03, 0.5]) == pytest.approx(
+        [0.04, np.nan, 0.09, 0.09, 0.5], nan_ok=True
+    )
+    assert holm([]).shape == (0,)

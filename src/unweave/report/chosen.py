@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from unweave.report.statistics import Interval, bootstrap
+from unweave.report.statistics import small_sample_interval
 from unweave.report.tables import RESAMPLES, by_data, setting_labels
 from unweave.streams import Stream
 
@@ -64,8 +64,8 @@ def choice_table(
 
     Columns: data, chooser, score, among; choices, runs; percentile of the chosen run in its pool; beats, the
     share of the others in its pool that it beats, with low and high. These are means over choices, one a
-    pool, and pools are drawn again for the interval. A single choice has none: had it been made at random,
-    any share would be as likely.
+    pool, and pools are drawn again for the interval; fewer than ten choices have t-intervals. A single choice
+    has none: had it been made at random, any share would be as likely.
     """
     rows = []
     for data, of_data in by_data(runs):
@@ -90,7 +90,6 @@ def _choices(
 ) -> tuple[int, int, float, float, float, float]:
     places = [percentile(pool[chooser], pool[score]) for pool in pools]
     beats = [float(share_beaten(pool[chooser], pool[score])) for pool in pools]
-    interval = Interval(beats[0], np.nan, np.nan)
-    if len(pools) > 1:
-        interval = bootstrap(beats, resamples=RESAMPLES, seed=seed)
-    return len(pools), sum(map(len, pools)), float(np.mean(places)), *interval
+    interval = small_sample_interval(beats, resamples=RESAMPLES, seed=seed)
+    low, high = (float(np.clip(bound, 0, 1)) for bound in (interval.low, interval.high))
+    return len(pools), sum(map(len, pools)), float(np.mean(places)), interval.estimate, low, high

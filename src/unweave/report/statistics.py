@@ -5,14 +5,12 @@ stratum (such as a data set or a setting) are drawn again with replacement, as m
 every resample has the design of the study [1].
 
 [1] Agarwal et al.: Deep reinforcement learning at the edge of the statistical precipice, NeurIPS 2021.
-[2] Locatello et al.: Challenging common assumptions in the unsupervised learning of disentangled
-representations, ICML 2019.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations, product
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +21,7 @@ from unweave.errors import UnweaveError, did_you_mean
 from unweave.streams import Stream
 
 RESAMPLES = 2000
-TRIALS = 10_000
+FEW = 10  # fewer values are too few for a bootstrap or a box plot
 _NUMBERS_AT_ONCE = 2**18  # resamples are drawn in parts, to bound the memory
 
 Floats = NDArray[np.float64]
@@ -70,7 +68,7 @@ def bootstrap(
     >>> bootstrap([0.5, 0.5, 0.5])
     Interval(estimate=0.5, low=0.5, high=0.5)
     """
-    values = _finite("values", values)
+    values = finite("values", values)
     drawn = [statistic(values[rows]) for rows in _resamples(len(values), strata, resamples, seed)]
     return _interval(float(statistic(values)), np.concatenate(drawn), confidence)
 
@@ -104,13 +102,68 @@ def _interval(estimate: float, drawn: Floats, confidence: float) -> Interval:
     return Interval(estimate, float(low), float(high))
 
 
-def _finite(name: str, values: ArrayLike) -> Floats:
+def finite(name: str, values: ArrayLike) -> Floats:
+    """(n,) values as floats; an error that begins with the name if they are not finite numbers."""
     array = np.asarray(values, float)
     if array.ndim != 1 or not len(array):
         raise UnweaveError(f"{name} must be (n,) numbers, one or more; got shape {array.shape}.")
     if not np.isfinite(array).all():
         raise UnweaveError(f"{name} must be finite; {(~np.isfinite(array)).sum()} of {len(array)} are not.")
     return array
+
+
+def small_sample_interval(
+    values: ArrayLike,
+    statistic: Callable[[Floats], Any] = mean,
+    *,
+    strata: ArrayLike | None = None,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int | Stream = 0,
+) -> Interval:
+    """A mean or interquartile mean of (n,) values, with an interval that is as wide as few values need.
+
+    Fewer than ten values get a t-interval, the statistic +- t(n - 1) std / sqrt(n), since a percentile
+    bootstrap of two values covers the mean half of the time. A single value has no interval (NaN). Ten values
+    or more get `bootstrap`, within strata only if every stratum has ten values.
+
+    >>> small_sample_interval([0.0, 1.0]).high > 6
+    True
+    """
+    from scipy.stats import t
+
+    values = finite("values", values)
+    n = len(values)
+    if n >= FEW:
+        within = strata if strata is not None and large_strata(strata) else None
+        return bootstrap(
+            values, statistic, strata=within, confidence=confidence, resamples=resamples, seed=seed
+        )
+    estimate = float(statistic(values))
+    if n < 2:
+        return Interval(estimate, np.nan, np.nan)
+    reach = float(t.ppf((1 + confidence) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    return Interval(estimate, estimate - reach, estimate + reach)
+
+
+def large_strata(strata: ArrayLike) -> bool:
+    """Whether every stratum has ten values or more, so that they can be drawn among themselves."""
+    return bool(_codes_and_sizes(np.asarray(strata))[1].min() >= FEW)
+
+
+def holm(p: ArrayLike) -> Floats:
+    """p-values of Holm: those below alpha hold a false one with probability alpha at most. NaN stays NaN.
+
+    >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    values = np.asarray(p, float)
+    order = np.argsort(values, kind="stable")  # NaN last
+    count = int((~np.isnan(values)).sum())
+    adjusted = values.copy()
+    first = order[:count]
+    adjusted[first] = np.maximum.accumulate(np.minimum(values[first] * np.arange(count, 0, -1), 1.0))
+    return adjusted
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float:
@@ -139,6 +192,23 @@ def spearman_interval(
         _pair_frame(x, y), strata=strata, confidence=confidence, resamples=resamples, seed=seed
     )
     return Interval(*(float(intervals[name].iloc[0]) for name in Interval._fields))
+
+
+def small_spearman_interval(estimate: float, n: int, confidence: float = 0.95) -> Interval:
+    """An interval of a rank correlation of n pairs by Fisher's z, for fewer pairs than a bootstrap needs.
+
+    The standard error of z is sqrt((1 + r^2 / 2) / (n - 3)), after Bonett and Wright (2000). A perfect order
+    counts as one with its last two places exchanged. Fewer than five pairs have no interval (NaN).
+    """
+    from scipy.stats import norm
+
+    if n < 5:
+        return Interval(estimate, np.nan, np.nan)
+    largest = 1 - 12 / (n * (n * n - 1))
+    r = float(np.clip(estimate, -largest, largest))
+    reach = float(norm.ppf((1 + confidence) / 2)) * np.sqrt((1 + r * r / 2) / (n - 3))
+    low, high = np.tanh(np.arctanh(r) - reach), np.tanh(np.arctanh(r) + reach)
+    return Interval(estimate, float(min(low, estimate)), float(max(high, estimate)))
 
 
 def _pair_frame(x: ArrayLike, y: ArrayLike) -> pd.DataFrame:
@@ -223,53 +293,8 @@ def _unit_ranks(values: Floats, weights: Floats) -> Floats:
     return ranks / np.where(length > 0, length, 1.0)
 
 
-def variance_explained(values: ArrayLike, *groups: ArrayLike) -> float:
-    """The share of the variance of (n,) values that lies between groups: R^2 of a one-way analysis.
-
-    Runs belong to one group if all their labels are the same. Values that do not vary give 0. Groups explain
-    something by chance: (groups - 1) / (n - 1) of pure noise on average, much where groups are small.
-
-    >>> variance_explained([0, 0, 1, 1], ["a", "a", "b", "b"])
-    1.0
-    """
-    values = _finite("values", values)
-    if not groups:
-        raise UnweaveError("variance_explained needs the groups of the values; got none.")
-    labels = pd.DataFrame({i: np.asarray(group) for i, group in enumerate(groups)})
-    if len(labels) != len(values):
-        raise UnweaveError(
-            f"groups must be one label for each of the {len(values)} values; got {len(labels)}."
-        )
-    if values.min() == values.max():
-        return 0.0
-    deviations = values - values.mean()
-    code = labels.groupby(list(labels), dropna=False, sort=False).ngroup().to_numpy()
-    between = np.bincount(code, deviations) ** 2 / np.bincount(code)
-    return min(float(between.sum() / (deviations @ deviations)), 1.0)
-
-
-def variance_shares(runs: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
-    """Shares of variance by method, setting and seed: a row for each data set and score.
-
-    Columns: runs, and three shares of the variance that add up to 1 where the score varies. `method` is what
-    the method explains; `setting` what method and setting explain beyond that; `seed` is the rest. In [2] the
-    method explains `method` and the method with its hyper-parameters `method + setting`.
-    """
-    _check_columns(runs, ("data", "method", "setting", *scores))
-    rows = []
-    for data, of_data in runs.groupby("data", observed=True):
-        for score in scores:
-            known = of_data[of_data[score].notna()]
-            if known.empty:
-                continue
-            by_method = variance_explained(known[score], known["method"])
-            by_both = variance_explained(known[score], known["method"], known["setting"])
-            rest = 1 - by_both if known[score].nunique() > 1 else 0.0
-            rows.append((data, score, len(known), by_method, by_both - by_method, rest))
-    return pd.DataFrame(rows, columns=["data", "score", "runs", "method", "setting", "seed"])
-
-
-def _check_columns(frame: pd.DataFrame, names: Sequence[str]) -> None:
+def check_columns(frame: pd.DataFrame, names: Sequence[str]) -> None:
+    """Raise an error that names the first column that the runs lack."""
     for name in names:
         if name not in frame:
             raise UnweaveError(f'the runs have no column "{name}". {did_you_mean(name, map(str, frame))}')
@@ -281,7 +306,7 @@ def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> float:
     >>> probability_of_improvement([1, 2], [0, 2])
     0.625
     """
-    return float(_wins(_finite("x", x), _finite("y", y)).mean())
+    return float(_wins(finite("x", x), finite("y", y)).mean())
 
 
 def improvement_interval(
@@ -298,7 +323,7 @@ def improvement_interval(
     `strata` are the labels of x and those of y, such as data sets: only values of the same stratum are
     compared, and the answer is the mean over strata [1].
     """
-    x, y = _finite("x", x), _finite("y", y)
+    x, y = finite("x", x), finite("y", y)
     of_x, of_y = (np.zeros(len(x)), np.zeros(len(y))) if strata is None else map(np.asarray, strata)
     shared = np.intersect1d(of_x, of_y)
     if not len(shared):
@@ -318,83 +343,3 @@ def improvement_interval(
 def _wins(x: Floats, y: Floats) -> Floats:
     """(len(x), len(y)): 1 where x is larger, 1/2 where they are equal."""
     return np.where(x[:, None] == y, 0.5, x[:, None] > y)
-
-
-def transfer(
-    runs: pd.DataFrame, scores: Sequence[str], *, trials: int = TRIALS, seed: int | Stream = 0
-) -> pd.DataFrame:
-    """How often a setting that was chosen by one score on one data set beats a random one elsewhere.
-
-    A trial of [2], Table 1: draw a data set, a score and a seed, and choose the setting (method and its
-    hyper-parameters) with the highest score among the runs of that seed; of equals, the first in the order of
-    the runs. Draw the target: the same or another data set, the same or another score, and always another
-    seed. The chosen setting succeeds if its run there scores at least as high as that of a random setting
-    with the same seed.
-
-    Differs from [2]: the random setting is not drawn; a trial gives the share of all settings, the chosen one
-    among them, that are not better. The mean is the same and varies less.
-
-    A row for each kind of target that the runs allow: data and score ("same" or "other"); trials (fewer than
-    asked for if runs lack scores); probability of success; equal, the part of it where both score the same;
-    and random, the probability of success of a random choice, which is above 0.5 because equals succeed.
-    """
-    if runs.empty or not scores or trials < 1:
-        raise UnweaveError(
-            f"transfer needs runs, scores and trials; got {len(runs)} runs, {len(scores)} scores and "
-            f"{trials} trials."
-        )
-    table = _score_array(runs, scores)
-    no_worse, equal = _shares(table)
-    n_data, n_scores, _, n_seeds = table.shape
-    rows = []
-    for other_data, other_score in product(range(min(n_data, 2)), range(min(n_scores, 2))):
-        draw = Stream.of(seed).child("transfer", _WORDS[other_data], _WORDS[other_score])
-        sizes = (n_data, n_scores, n_seeds, max(n_data - 1, 1), max(n_scores - 1, 1), n_seeds - 1)
-        data, score, at, data_step, score_step, at_step = draw.integers(trials, sizes).T
-        source = table[data, score, :, at]
-        chosen = np.where(np.isnan(source), -np.inf, source).argmax(1)
-        data = (data + other_data * (1 + data_step)) % n_data
-        score = (score + other_score * (1 + score_step)) % n_scores
-        at = (at + 1 + at_step) % n_seeds
-        usable = ~np.isnan(source).all(1) & ~np.isnan(table[data, score, chosen, at])
-        if usable.any():
-            target = data[usable], score[usable], chosen[usable], at[usable]
-            random = np.nanmean(no_worse[data[usable], score[usable], :, at[usable]], axis=1)
-            shares = (no_worse[target].mean(), equal[target].mean(), random.mean())
-            rows.append((_WORDS[other_data], _WORDS[other_score], usable.sum(), *shares))
-    return pd.DataFrame(rows, columns=["data", "score", "trials", "probability", "equal", "random"])
-
-
-_WORDS = ("same", "other")
-
-
-def _shares(table: Floats) -> tuple[Floats, Floats]:
-    """For each run the shares of the settings, same seed, that score no higher, and that score the same."""
-    no_worse, equal = np.zeros_like(table), np.zeros_like(table)
-    for rival in range(table.shape[2]):
-        no_worse += table >= table[:, :, [rival]]
-        equal += table == table[:, :, [rival]]
-    known = ~np.isnan(table)
-    count = np.where(known, known.sum(2, keepdims=True), np.nan)
-    return no_worse / count, equal / count
-
-
-def _score_array(runs: pd.DataFrame, scores: Sequence[str]) -> Floats:
-    """(data sets, scores, settings, seeds) in the order of the runs; NaN where there is no score."""
-    _check_columns(runs, ("data", "method", "setting", "seed", *scores))
-    keys = [["data"], ["method", "setting"], ["seed"]]
-    data, setting, seed = (runs.groupby(key, observed=True, sort=False).ngroup().to_numpy() for key in keys)
-    place = pd.DataFrame({"data": data, "setting": setting, "seed": seed})
-    if place.duplicated().any():
-        twice = runs[place.duplicated().to_numpy()].iloc[0]
-        raise UnweaveError(
-            "transfer needs one run of each data set, setting and seed; there are several of "
-            f"{twice['method']} with {twice['setting']} and seed {twice['seed']} on {twice['data']}. "
-            "Take the runs of one source."
-        )
-    if seed.max() < 1:
-        raise UnweaveError("transfer compares runs of two seeds; there is one seed only.")
-    table = np.full((data.max() + 1, len(scores), setting.max() + 1, seed.max() + 1), np.nan)
-    for i, score in enumerate(scores):
-        table[data, i, setting, seed] = runs[score]
-    return table

@@ -1,7 +1,7 @@
 """The tables of the report: pure functions of runs, one row a run as `unweave.results.wide` has them.
 
-Every figure has its numbers in one of these. Intervals are of 95% and are bootstrapped over seeds: the runs
-of each setting are drawn again among themselves.
+Every figure has its numbers in one of these. Intervals are of 95%. They are bootstrapped over runs, within
+settings that have ten seeds or more; fewer than ten values have t-intervals or those of Fisher's z.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ import pandas as pd
 
 from unweave.report.names import data_sets, measured, methods, regularisation_steps
 from unweave.report.statistics import (
-    bootstrap,
+    FEW,
     interquartile_mean,
+    large_strata,
+    small_sample_interval,
+    small_spearman_interval,
     spearman,
     spearman_intervals,
 )
@@ -53,7 +56,7 @@ def method_table(runs: pd.DataFrame, scores: Sequence[str], seed: int | Stream =
             known = of_method[of_method[score].notna()]
             if len(known):
                 stream = Stream.of(seed).child("method", data, method, score)
-                interval = bootstrap(
+                interval = small_sample_interval(
                     known[score],
                     interquartile_mean,
                     strata=known["setting"],
@@ -75,7 +78,7 @@ def setting_table(runs: pd.DataFrame, scores: Sequence[str], seed: int | Stream 
             values = group[score].dropna().to_numpy()
             if len(values):
                 stream = Stream.of(seed).child("setting", *map(str, key[:3]), score)
-                interval = bootstrap(values, resamples=RESAMPLES, seed=stream)
+                interval = small_sample_interval(values, resamples=RESAMPLES, seed=stream)
                 spread = (values.std(), values.min(), np.median(values), values.max())
                 rows.append((*key, score, len(values), *interval, *spread))
     columns = [*keys, "score", "runs", "mean", "low", "high", "std", "min", "median", "max"]
@@ -95,9 +98,10 @@ def correlation_table(
         names = measured(of_data, dict.fromkeys([*first, *(second or ())]))
         if len(names) < 2:
             continue
+        settings = setting_labels(of_data)
         correlations = spearman_intervals(
             of_data[names],
-            strata=setting_labels(of_data),
+            strata=settings if large_strata(settings) else None,
             resamples=RESAMPLES,
             seed=Stream.of(seed).child("correlation", data),
         )
@@ -109,10 +113,23 @@ def correlation_table(
             "runs",
             [together.loc[a, b] for a, b in zip(correlations["first"], correlations["second"], strict=True)],
         )
+        correlations = _with_small_intervals(correlations)
         pairs = list(zip(correlations["first"], correlations["second"], strict=True))
         parts.append(correlations[[pair in wanted or pair[::-1] in wanted for pair in pairs]])
     columns = ["data", "first", "second", "runs", "estimate", "low", "high"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+
+
+def _with_small_intervals(correlations: pd.DataFrame) -> pd.DataFrame:
+    """The table with intervals by Fisher's z where a bootstrap has too few runs."""
+    bounds = [
+        small_spearman_interval(estimate, runs)[1:] if runs < FEW else (low, high)
+        for estimate, runs, low, high in zip(
+            *(correlations[name].tolist() for name in ("estimate", "runs", "low", "high")), strict=True
+        )
+    ]
+    lows, highs = zip(*bounds, strict=True)
+    return correlations.assign(low=lows, high=highs)
 
 
 def correlation_matrix(

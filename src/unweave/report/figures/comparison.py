@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from unweave.report.names import DATA, METHODS, data_sets, label, methods, score_label, setting_label
+from unweave.report.statistics import FEW
 from unweave.report.style import (
     MANY,
     few_ticks,
@@ -25,8 +26,16 @@ if TYPE_CHECKING:
 
 
 def boxes(axes: Any, groups: Sequence[Any], colours: Sequence[str]) -> None:
-    """A box for each group of values: quartiles, median, whiskers of 1.5 quartile distances, no outliers."""
-    filled = [(i, values) for i, values in enumerate(groups) if len(values)]
+    """A box for each group of values: quartiles, median, whiskers of 1.5 quartile distances, no outliers.
+
+    Groups of fewer than ten values are drawn as points.
+    """
+    axes.set_xlim(-0.6, len(groups) - 0.4)
+    axes.grid(visible=False, axis="x")
+    for i, values in enumerate(groups):
+        if len(values) < FEW:
+            axes.plot([i] * len(values), values, "o", color=colours[i], markersize=2, alpha=0.75)
+    filled = [(i, values) for i, values in enumerate(groups) if len(values) >= FEW]
     if not filled:
         return
     drawn = axes.boxplot(
@@ -44,8 +53,6 @@ def boxes(axes: Any, groups: Sequence[Any], colours: Sequence[str]) -> None:
     for (i, _), box in zip(filled, drawn["boxes"], strict=True):
         box.set_facecolor(colours[i])
         box.set_alpha(0.75)
-    axes.set_xlim(-0.6, len(groups) - 0.4)
-    axes.grid(visible=False, axis="x")
 
 
 def _values(runs: pd.DataFrame, score: str, column: str, names: Sequence[str]) -> list[Any]:

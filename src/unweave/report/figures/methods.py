@@ -17,6 +17,7 @@ from unweave.report.names import (
     regularisation_steps,
     score_label,
 )
+from unweave.report.statistics import FEW
 from unweave.report.style import (
     GREY,
     MANY,
@@ -98,10 +99,10 @@ def scores_by_method(runs: pd.DataFrame, scores: Sequence[str]) -> Figure:
 
 
 def violin(axes: Any, values: Any, place: float, colour: str, width: float = 0.85) -> None:
-    """The density of values as a shape around a place, and their median; dots where there is no density."""
+    """The density of values as a shape around a place, and their median; points for fewer than ten."""
     if len(values) == 0:
         return
-    if len(values) < 5 or np.ptp(values) < 1e-9:
+    if len(values) < FEW or np.ptp(values) < 1e-9:
         axes.plot(np.full(len(values), place), values, "o", color=colour, markersize=2)
         return
     parts = axes.violinplot(values, [place], widths=width, showextrema=False, points=60)
@@ -167,11 +168,15 @@ def scores_by_seed(runs: pd.DataFrame, scores: Sequence[str]) -> Figure:
 def shares_of_variance(table: pd.DataFrame) -> Figure:
     """Bars of the shares of the variance that method, setting and seed explain, a panel for each data set.
 
-    `table` is that of `unweave.report.statistics.variance_shares`.
+    `table` is that of `unweave.report.variance.variance_shares`. Marks are what noise alone would give: for
+    the method, and for method and setting together.
     """
     from matplotlib.patches import Patch
 
-    data, scores = data_sets(table), list(dict.fromkeys(table["score"]))
+    data = data_sets(table)
+    # A data set can lack saturated scores; the one with the most of them has them in order.
+    fullest = table[table["data"] == table["data"].value_counts().index[0]]
+    scores = list(dict.fromkeys([*fullest["score"], *table["score"]]))
     columns = min(len(data), 4)
     rows = -(-len(data) // columns)
     figure, axes = panels(
@@ -197,6 +202,7 @@ def shares_of_variance(table: pd.DataFrame) -> Figure:
                     middle = start + share / 2
                     axis.text(middle, place, f"{100 * share:.0f}", ha="center", va="center", color=ink)
             left += shares[name].to_numpy()
+        _mark_chance(axis, table[table["data"] == data[i]].set_index("score").reindex(scores))
         axis.set(xlim=(0, 1), title=label(data[i], DATA))
         axis.set_yticks(range(len(scores)), [score_label(name) for name in scores])
         axis.set_xticks([0, 0.5, 1], ["0", "50", "100"])
@@ -208,3 +214,11 @@ def shares_of_variance(table: pd.DataFrame) -> Figure:
     figure.legend(handles=handles, loc="upper center", ncols=3)
     figure.supxlabel("share of the variance in %", fontsize=7, y=0.02, color=GREY)
     return figure
+
+
+def _mark_chance(axis: Any, shares: pd.DataFrame) -> None:
+    """Lines at the shares that noise alone would give, across the bar of each score."""
+    together = shares["method by chance"] + shares["setting by chance"]
+    place = np.arange(len(shares))
+    for chance in (shares["method by chance"], together):
+        axis.vlines(chance, place - 0.45, place + 0.45, color="black", linewidth=0.8, linestyle=":")

@@ -6,7 +6,15 @@ from functools import partial
 
 from unweave.report import findings, tables
 from unweave.report.figures import correlations, metrics
-from unweave.report.sections.section import DRAWN, INTERVALS, Drawing, Material, Section, Sheet
+from unweave.report.sections.section import (
+    ALL_SATURATED,
+    DRAWN,
+    RANK_INTERVALS,
+    Drawing,
+    Material,
+    Section,
+    Sheet,
+)
 
 
 def agreement_of_metrics(material: Material) -> Section | str:
@@ -16,7 +24,9 @@ def agreement_of_metrics(material: Material) -> Section | str:
         return (
             f"it needs two metrics or more and three runs; there are {len(scores)} and {len(material.runs)}"
         )
-    table = tables.correlation_table(material.runs, scores)
+    table = tables.correlation_table(material.informative, scores)
+    if table.empty:
+        return ALL_SATURATED
     return Section(
         "metrics",
         "Do the metrics agree?",
@@ -24,14 +34,16 @@ def agreement_of_metrics(material: Material) -> Section | str:
         (
             Drawing(
                 "metric_correlations",
-                "Spearman's correlation of scores over all runs of a data set, in hundredths.",
+                material.flagged(
+                    "Spearman's correlation of scores over all runs of a data set, in hundredths."
+                ),
                 partial(correlations.correlations, table, scores, scores),
             ),
             Drawing(
                 "metric_pairs",
-                f"Scores of the same runs against each other. {DRAWN}",
+                material.flagged(f"Scores of the same runs against each other. {DRAWN}"),
                 partial(metrics.score_pairs, material.runs, scores),
             ),
         ),
-        (Sheet("metric_correlations", f"Spearman's correlation of scores. {INTERVALS}", table),),
+        (Sheet("metric_correlations", f"Spearman's correlation of scores. {RANK_INTERVALS}", table),),
     )

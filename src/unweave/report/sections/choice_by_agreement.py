@@ -16,12 +16,12 @@ from unweave.report.chosen import choice_table
 from unweave.report.figures import metrics
 from unweave.report.figures.chosen import beaten_shares
 from unweave.report.names import CHOOSERS, DATA, counted, data_sets, label, listed, measured, score_label
-from unweave.report.sections.section import DRAWN, INTERVALS, Drawing, Material, Section, Sheet
+from unweave.report.sections.section import DRAWN, RANK_INTERVALS, Drawing, Material, Section, Sheet
 
 
 def choice_by_agreement(material: Material) -> Section | str:
     """How often a run that UDR [1] or ModelCentrality [2] chooses beats a random one."""
-    runs, scores = material.runs, material.scores
+    runs, scores = material.informative, material.scores
     choosers = measured(runs, CHOOSERS)
     table = choice_table(runs, choosers, scores)
     if table.empty:
@@ -30,8 +30,11 @@ def choice_by_agreement(material: Material) -> Section | str:
     drawings = [
         Drawing(
             f"chosen_{data}",
-            f"{label(data, DATA)}: the share of the other runs that the chosen one beats, by each metric, "
-            "with its interval: one choice among all runs, then means over choices. Dashed: a random choice.",
+            material.flagged(
+                f"{label(data, DATA)}: the share of the other runs that the chosen one beats, by each "
+                "metric, with its interval: one choice among all runs, then means over choices. Dashed: a "
+                "random choice."
+            ),
             partial(beaten_shares, table[table["data"] == data]),
         )
         for data in data_sets(table)
@@ -43,7 +46,7 @@ def choice_by_agreement(material: Material) -> Section | str:
     drawings.append(Drawing("chosen_pairs", title, draw))
     caption = (
         "How often the chosen run beats a random one: means over choices. Intervals: 95%, bootstrap over "
-        "choices; a single choice has none."
+        "choices; t-intervals for fewer than ten choices, and none for a single one."
     )
     return Section(
         "chosen",
@@ -52,7 +55,7 @@ def choice_by_agreement(material: Material) -> Section | str:
         tuple(drawings),
         (
             Sheet("chosen", caption, table),
-            Sheet("chosen_correlations", f"Spearman's correlation. {INTERVALS}", correlations),
+            Sheet("chosen_correlations", f"Spearman's correlation. {RANK_INTERVALS}", correlations),
         ),
     )
 

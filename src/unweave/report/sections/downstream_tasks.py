@@ -11,8 +11,17 @@ from unweave.report.names import (
     data_sets,
     downstream_scores,
     label,
+    measured,
 )
-from unweave.report.sections.section import DRAWN, INTERVALS, Drawing, Material, Section, Sheet
+from unweave.report.sections.section import (
+    ALL_SATURATED,
+    DRAWN,
+    RANK_INTERVALS,
+    Drawing,
+    Material,
+    Section,
+    Sheet,
+)
 
 
 def downstream_tasks(material: Material) -> Section | str:
@@ -21,6 +30,8 @@ def downstream_tasks(material: Material) -> Section | str:
     accuracies, efficiencies = downstream_scores(runs)
     if not accuracies or not scores or len(runs) < 3:
         return "it needs downstream_logistic or downstream_trees, a metric, and three runs"
+    if not measured(material.informative, scores):
+        return ALL_SATURATED
     one = data_sets(runs)[0]
     drawings, sheets, sentences = [], [], []
     for name, tasks, what in (
@@ -29,15 +40,17 @@ def downstream_tasks(material: Material) -> Section | str:
     ):
         if not tasks:
             continue
-        table = tables.correlation_table(runs, tasks, scores)
-        title = f"Spearman's correlation of {what} with metrics, in hundredths; numbers are training points."
+        table = tables.correlation_table(material.informative, tasks, scores)
+        title = material.flagged(
+            f"Spearman's correlation of {what} with metrics, in hundredths; numbers are training points."
+        )
         drawings.append(Drawing(name, title, partial(correlations.correlations, table, tasks, scores)))
         shown = [task for task in tasks if task.endswith(("_10000", "efficiency"))] or tasks[-2:]
         of_data = runs[runs["data"] == one]
         title = f"The same against metrics on {label(one, DATA)}. {DRAWN}"
         draw = partial(metrics.scores_against, of_data, shown, scores)
         drawings.append(Drawing(f"{name}_pairs", title, draw))
-        sheets.append(Sheet(name, f"Spearman's correlation. {INTERVALS}", table))
+        sheets.append(Sheet(name, f"Spearman's correlation. {RANK_INTERVALS}", table))
         sentences.append(findings.on_downstream(table, what))
     missing = () if efficiencies else ("accuracies for 100 and 10,000 points, which make the efficiency",)
     question = "Do high scores help with downstream tasks?"

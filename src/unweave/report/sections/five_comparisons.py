@@ -5,9 +5,17 @@ from __future__ import annotations
 from functools import partial
 
 from unweave.report import findings
+from unweave.report.best import best_methods
 from unweave.report.figures import comparison
 from unweave.report.names import DATA, data_sets, label
-from unweave.report.sections.section import Drawing, Material, Section
+from unweave.report.sections.section import Drawing, Material, Section, Sheet
+
+RULE = (
+    "The method with the highest mean over settings, and the rival that is hardest to distinguish from it. "
+    "Margin with its 95% interval (Welch's t over means of settings); improvement: the probability that a "
+    "run of the first beats one of the rival, ties counted half; p after Holm for all rows. Best: p < 0.05."
+)
+BOXES = "Fewer than ten values are drawn as points."
 
 
 def five_comparisons(material: Material) -> Section | str:
@@ -19,18 +27,20 @@ def five_comparisons(material: Material) -> Section | str:
     drawings = [
         Drawing(
             "methods_over_everything",
-            "Methods over all data sets, settings and seeds: quartiles, medians, and values up to 1.5 "
-            "quartile distances away.",
+            material.flagged(
+                "Methods over all data sets, settings and seeds: quartiles, medians, and values up to 1.5 "
+                f"quartile distances away. {BOXES}"
+            ),
             partial(comparison.methods_over_everything, runs, scores),
         ),
         Drawing(
             "methods_over_data",
-            "Methods on each data set, over settings and seeds.",
+            material.flagged(f"Methods on each data set, over settings and seeds. {BOXES}"),
             partial(comparison.methods_over_data, runs, scores),
         ),
         Drawing(
             "settings_on_one_data_set",
-            f"Settings on {label(one, DATA)}, over seeds.",
+            f"Settings on {label(one, DATA)}, over seeds. {BOXES}",
             partial(comparison.settings_on_one_data_set, runs[runs["data"] == one], scores),
         ),
         Drawing(
@@ -48,5 +58,7 @@ def five_comparisons(material: Material) -> Section | str:
         )
         draw = partial(comparison.spread_over_seeds, runs, scores)
         drawings.append(Drawing("spread_over_seeds", title, draw))
-    finding = findings.on_comparison(runs, scores)
-    return Section("comparison", "Which method is best, and where?", finding, tuple(drawings), (), missing)
+    best = best_methods(material.informative, scores)
+    sheets = (Sheet("best_methods", material.flagged(RULE), best),)
+    question = "Which method is best, and where?"
+    return Section("comparison", question, findings.on_best(best), tuple(drawings), sheets, missing)

@@ -6,8 +6,14 @@ from functools import partial
 
 from unweave.report import findings, tables
 from unweave.report.figures import methods
+from unweave.report.names import measured
 from unweave.report.sections.section import INTERVALS, STEPS, Drawing, Material, Section, Sheet
-from unweave.report.statistics import variance_shares
+from unweave.report.variance import variance_shares
+
+CHANCE_RULE = (
+    "Shares of the variance of a score, and the mean shares of noise. p: F-tests of methods against settings "
+    "and of settings against seeds. Above chance: p below 0.05 after Holm for all rows and both tests."
+)
 
 
 def method_setting_seed(material: Material) -> Section | str:
@@ -19,7 +25,10 @@ def method_setting_seed(material: Material) -> Section | str:
     drawings = [
         Drawing(
             "scores_by_method",
-            "Scores of each method over all settings and seeds; lines are medians.",
+            material.flagged(
+                "Scores of each method over all settings and seeds; lines are medians. Fewer than ten values "
+                "are drawn as points."
+            ),
             partial(methods.scores_by_method, runs, scores),
         ),
         Drawing(
@@ -33,10 +42,12 @@ def method_setting_seed(material: Material) -> Section | str:
         Sheet("scores_by_setting", f"Means over seeds. {INTERVALS}", tables.setting_table(runs, scores)),
     ]
     question = "What decides a score: the method, its hyper-parameter, or the seed?"
+    if not measured(material.informative, scores):
+        return Section("methods", question, material.saturation, tuple(drawings), tuple(sheets))
     if material.seeds < 2:
-        finding, missing = findings.on_methods(by_method), ("every setting has one seed only",)
-        return Section("methods", question, finding, tuple(drawings), tuple(sheets), missing)
-    shares, spread = variance_shares(runs, scores), tables.seed_spread(runs, scores)
+        missing = ("every setting has one seed only",)
+        return Section("methods", question, findings.TOO_FEW_SEEDS, tuple(drawings), tuple(sheets), missing)
+    shares, spread = (build(material.informative, scores) for build in (variance_shares, tables.seed_spread))
     drawings += [
         Drawing(
             "scores_by_seed",
@@ -45,12 +56,15 @@ def method_setting_seed(material: Material) -> Section | str:
         ),
         Drawing(
             "shares_of_variance",
-            "Shares of the variance of a score: between methods, between settings of a method, and the rest.",
+            material.flagged(
+                "Shares of the variance of a score: between methods, between settings of a method, and the "
+                "rest. Marks: what noise alone would give for the method, and for both."
+            ),
             partial(methods.shares_of_variance, shares),
         ),
     ]
     sheets += [
-        Sheet("shares_of_variance", "Shares of the variance of a score.", shares),
+        Sheet("shares_of_variance", CHANCE_RULE, shares),
         Sheet("seed_spread", "Standard deviations over seeds and over settings, and overlaps.", spread),
     ]
     return Section("methods", question, findings.on_variance(shares, spread), tuple(drawings), tuple(sheets))

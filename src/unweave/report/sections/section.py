@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ import pandas as pd
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.report.figures.codes import POINTS
 from unweave.report.names import measured, metric_scores
+from unweave.report.saturation import saturated_scores, saturation_sentence, without_saturated
+from unweave.report.statistics import FEW
 from unweave.report.tables import RESAMPLES
 from unweave.results import Results, wide
 
@@ -21,7 +24,15 @@ if TYPE_CHECKING:
 
 # What captions say.
 DRAWN = f"At most {POINTS:,} runs of each data set are drawn, chosen at random."
-INTERVALS = f"Intervals: 95%, bootstrap over seeds within settings, {RESAMPLES:,} resamples."
+INTERVALS = (
+    f"Intervals: 95%, bootstrap over runs (within settings of {FEW} seeds or more), {RESAMPLES:,} resamples; "
+    f"t-intervals for fewer than {FEW} values, and none for a single one."
+)
+RANK_INTERVALS = (
+    f"Intervals: 95%, bootstrap over runs (within settings of {FEW} seeds or more), {RESAMPLES:,} resamples; "
+    f"by Fisher's z for fewer than {FEW} runs, and none for fewer than 5."
+)
+ALL_SATURATED = "all scores are saturated: they put half of the runs or more at the same end"
 STEPS = (
     "Strengths of each method in their order, the weakest regularisation at 0 (for AnnealedVAE the largest "
     "capacity); lines are medians, bands quartiles over runs."
@@ -44,6 +55,20 @@ class Material:
     scores: list[str]
     sheets: Sequence[tuple[str, Path]] = ()
     swaps: Sequence[tuple[str, Path]] = ()
+
+    @cached_property
+    def informative(self) -> pd.DataFrame:
+        """The runs without saturated scores: NaN where a score says nothing about a data set."""
+        return without_saturated(self.runs, self.scores)
+
+    @cached_property
+    def saturation(self) -> str:
+        """A sentence that names the saturated scores; empty if there are none."""
+        return saturation_sentence(saturated_scores(self.runs, self.scores))
+
+    def flagged(self, caption: str) -> str:
+        """A caption that also names the saturated scores."""
+        return f"{caption} {self.saturation}".rstrip()
 
     @property
     def seeds(self) -> int:

@@ -7,38 +7,55 @@ from functools import partial
 from unweave.errors import UnweaveError
 from unweave.report import findings, tables
 from unweave.report.figures import choice, correlations, metrics
-from unweave.report.names import (
-    score_label,
+from unweave.report.names import score_label
+from unweave.report.sections.section import ALL_SATURATED, Drawing, Material, Section, Sheet
+from unweave.report.transfer import FEWEST_SETTINGS, RESAMPLES, transfer, transfer_of_the_study
+
+RULE = (
+    "Ties count half, and no setting is compared with itself, so that a random choice reaches 0.5. "
+    f"Intervals: about 95%, bootstrap over settings, {RESAMPLES:,} resamples; none for fewer than "
+    f"{FEWEST_SETTINGS} settings."
 )
-from unweave.report.sections.section import Drawing, Material, Section, Sheet
-from unweave.report.statistics import TRIALS, transfer
 
 
 def transfer_of_settings(material: Material) -> Section | str:
-    """Whether a setting that is good on one data set is good on another: Table 1 of [1]."""
+    """Whether a setting that is good on one data set is good on another."""
     runs, scores = material.runs, material.scores
     if not scores:
         return "no run has a score of a metric"
     try:
-        table = transfer(runs, scores)
+        table = transfer(material.informative, scores)
     except UnweaveError as error:
         return str(error).rstrip(".")
+    if table.empty:
+        return ALL_SATURATED if material.saturation else "it needs two settings with a score of two seeds"
     drawings = [
         Drawing(
             "transfer",
-            f"Probability that a chosen setting scores at least as high as a random one, {TRIALS:,} trials.",
+            material.flagged(f"Probability that a chosen setting beats a random other one. {RULE}"),
             partial(choice.transfer_bars, table),
         )
     ]
-    sheets = [Sheet("transfer", "Probability of beating a random choice (Table 1 of the study).", table)]
-    between = tables.transfer_correlations(runs, scores)
+    sheets = [
+        Sheet("transfer", "Probability that a chosen setting beats a random other one.", table),
+        Sheet(
+            "transfer_of_the_study",
+            "The same by the protocol of the published study (its Table 1): ties are successes, the chosen "
+            "setting is compared with itself too, and of equal settings the first is chosen. Saturated "
+            "scores are included.",
+            transfer_of_the_study(runs, scores),
+        ),
+    ]
+    between = tables.transfer_correlations(material.informative, scores)
     missing = [] if len(between) else ["settings of two data sets, to compare their order"]
     if len(between):
         score = "mig" if "mig" in scores else scores[0]
         drawings += [
             Drawing(
                 "transfer_correlations",
-                "Spearman's correlation, over settings, of mean scores on two data sets, in hundredths.",
+                material.flagged(
+                    "Spearman's correlation, over settings, of mean scores on two data sets, in hundredths."
+                ),
                 partial(correlations.transfer_correlations, between),
             ),
             Drawing(

@@ -15,16 +15,26 @@ from unweave.report.names import (
     label,
     measured,
 )
-from unweave.report.sections.section import DRAWN, INTERVALS, Drawing, Material, Section, Sheet
+from unweave.report.sections.section import (
+    ALL_SATURATED,
+    DRAWN,
+    RANK_INTERVALS,
+    Drawing,
+    Material,
+    Section,
+    Sheet,
+)
 
 
 def unsupervised_choice(material: Material) -> Section | str:
     """Numbers that need no label, against metrics."""
-    runs = with_codes(material)
+    runs = with_codes(material, material.runs)
     numbers = measured(runs, UNSUPERVISED)
     if not numbers or not material.scores or len(runs) < 3:
         return "it needs reconstruction, KL, ELBO or total correlation, a metric, and three runs"
-    table = tables.correlation_table(runs, numbers, material.scores)
+    table = tables.correlation_table(with_codes(material, material.informative), numbers, material.scores)
+    if table.empty:
+        return ALL_SATURATED
     one = data_sets(runs)[0]
     return Section(
         "choice",
@@ -33,8 +43,10 @@ def unsupervised_choice(material: Material) -> Section | str:
         (
             Drawing(
                 "unsupervised_correlations",
-                "Spearman's correlation, over all runs of a data set, of numbers that need no label with "
-                "metrics, in hundredths. Reconstruction is a loss: lower is better.",
+                material.flagged(
+                    "Spearman's correlation, over all runs of a data set, of numbers that need no label with "
+                    "metrics, in hundredths. Reconstruction is a loss: lower is better."
+                ),
                 partial(correlations.correlations, table, numbers, material.scores),
             ),
             Drawing(
@@ -43,13 +55,12 @@ def unsupervised_choice(material: Material) -> Section | str:
                 partial(metrics.scores_against, runs[runs["data"] == one], numbers, material.scores),
             ),
         ),
-        (Sheet("unsupervised_correlations", f"Spearman's correlation. {INTERVALS}", table),),
+        (Sheet("unsupervised_correlations", f"Spearman's correlation. {RANK_INTERVALS}", table),),
     )
 
 
-def with_codes(material: Material) -> pd.DataFrame:
-    """The runs with columns "total_correlation (mean)", "... (sampled)" and so on."""
-    runs = material.runs
+def with_codes(material: Material, runs: pd.DataFrame) -> pd.DataFrame:
+    """Runs of the material with columns "total_correlation (mean)", "... (sampled)" and so on."""
     for kind, of_kind in material.codes.items():
         for score in measured(of_kind, ("total_correlation", "mean_pairwise_information")):
             values = of_kind.set_index("run")[score]
