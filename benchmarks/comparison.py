@@ -10,6 +10,9 @@
 and style. Several tables of results, .parquet or .csv, can be given. A table in Markdown is printed, the
 method with the best median first.
 
+Methods without a prior are scored on standardised codes, and InfoMEC counts discrete codes. The column
+"codes" names such methods; their scores are compared with the others on purpose.
+
 The last column checks for collapse: "yes" if, in some run, the decoded images are hardly better than the
 mean image of the data set (less than a tenth of its loss is saved), or fewer than two codes are active.
 """
@@ -29,13 +32,15 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.result_tables import NAMES, keep_record, median_and_range, parser_of
+from benchmarks.result_tables import keep_record, median_and_range, parser_of
 
 from unweave.data import load
 from unweave.results import combine, read_table, wide
 
 LEAST_SAVED = 0.1  # share of the mean image's loss
 LEAST_ACTIVE = 2
+# Protocols that differ by what a method's codes are: what they say, and the protocol of other codes.
+BY_CODES = {"standardised": ("standardised,", ""), "discrete": ("infomec[counted", "infomec[neighbours10")}
 
 
 @dataclass(frozen=True)
@@ -51,8 +56,9 @@ TABLES = {
             "mig": "MIG",
             "dci.disentanglement": "DCI",
             "factor_vae_score.eval_accuracy": "FactorVAE",
-            **{name: title for name, title in NAMES.items() if name.startswith(("infomec", "sap"))},
-            "dci.informativeness_test": "informativeness",
+            "sap": "SAP",
+            "infomec.modularity": "InfoM",
+            "infomec.explicitness": "InfoE",
         }
     ),
     "blocks": Table(
@@ -76,32 +82,64 @@ def loss_of_mean_image(name: str) -> float:
     return float(-(images * np.log(mean) + (1 - images) * np.log(1 - mean)).sum(axis=(1, 2, 3)).mean())
 
 
-def collapsed(runs: pd.DataFrame) -> bool:
-    """Whether some run decodes as badly as the mean image, or has fewer than two active codes."""
+def collapsed(runs: pd.DataFrame, has_scale: bool) -> str:
+    """Whether some run decodes as badly as the mean image, or has fewer than two active codes.
+
+    Codes without a prior have no scale (`has_scale` is False), so their variances do not count.
+    """
+    if runs["elbo.reconstruction"].isna().any():
+        return "not measured"
     baseline = loss_of_mean_image(str(runs["data"].iloc[0]))
     blurred = runs["elbo.reconstruction"] > (1 - LEAST_SAVED) * baseline
-    return bool((blurred | (runs["elbo.active"] < LEAST_ACTIVE)).any())
+    inactive = has_scale & (runs["elbo.active"] < LEAST_ACTIVE)
+    return "yes" if (blurred | inactive).any() else "no"
+
+
+def kinds_of_codes(table: pd.DataFrame) -> dict[str, str]:
+    """How the codes of a method differ from those of most methods, by the method's name."""
+    kinds: dict[str, list[str]] = {}
+    for kind, (words, _) in BY_CODES.items():
+        named = table["protocol"].astype(str).str.contains(words, regex=False)
+        for method in table.loc[named, "method"].astype(str).unique():
+            kinds.setdefault(method, []).append(kind)
+    return {method: ", ".join(names) for method, names in kinds.items()}
+
+
+def with_common_protocols(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with one protocol for each score, whatever kind the codes are."""
+    protocols = table["protocol"].astype(str)
+    for words, common in BY_CODES.values():
+        protocols = protocols.str.replace(words, common, regex=False)
+    return table.assign(protocol=protocols)
 
 
 def groups(runs: pd.DataFrame, score: str) -> list[tuple[str, pd.DataFrame]]:
     """The runs of each method, and of each setting of a method that has several; the best median first."""
-    several = runs.groupby("method")["setting"].nunique() > 1
-    names = [
-        f"{method} ({setting})" if several[method] else method
-        for method, setting in zip(runs["method"], runs["setting"], strict=True)
-    ]
-    by_name = [(str(name), rows) for name, rows in runs.groupby(pd.Series(names, runs.index))]
+    by_name: list[tuple[str, pd.DataFrame]] = []
+    for method, rows in runs.groupby(runs["method"].astype(str)):
+        for setting, some in rows.groupby(rows["setting"].astype(str)):
+            words = differing(str(setting), rows)
+            by_name.append((f"{method} ({words})" if words else str(method), some))
     return sorted(by_name, key=lambda group: -float(group[1][score].median()))
 
 
-def markdown(runs: pd.DataFrame, table: Table) -> str:
-    """Median and range of the scores, and the check for collapse."""
+def differing(setting: str, runs: pd.DataFrame) -> str:
+    """The parts of a setting in which the settings of a method differ."""
+    all_parts = [set(other.split(",")) for other in runs["setting"].astype(str)]
+    common = set.intersection(*all_parts)
+    return ", ".join(part for part in setting.split(",") if part not in common)
+
+
+def markdown(runs: pd.DataFrame, table: Table, kinds: Mapping[str, str]) -> str:
+    """Median and range of the scores, the kind of the codes, and the check for collapse."""
     shown = {score: title for score, title in table.scores.items() if score in runs}
-    columns = ["method", "seeds", *shown.values(), "collapsed"]
+    columns = ["method", "seeds", *shown.values(), "codes", "collapsed"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for name, rows in groups(runs, next(iter(shown))):
         cells = [f"`{name}`", str(len(rows)), *(median_and_range(rows[score], 2) for score in shown)]
-        lines.append(f"| {' | '.join([*cells, 'yes' if collapsed(rows) else 'no'])} |")
+        kind = kinds.get(str(rows["method"].iloc[0]), "")
+        cells += [kind, collapsed(rows, "standardised" not in kind)]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -136,8 +174,9 @@ def main() -> None:
     """Print the table, draw the figure."""
     options = arguments()
     table = TABLES[options.table]
-    runs = wide(combine(*map(read_table, options.results)).table)
-    print(markdown(runs, table))
+    results = combine(*map(read_table, options.results)).table
+    runs = wide(with_common_protocols(results))
+    print(markdown(runs, table, kinds_of_codes(results)))
     if options.figure:
         draw(runs, table, options.figure)
     keep_record(runs, options.csv)

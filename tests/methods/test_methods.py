@@ -12,6 +12,7 @@ import unweave.methods
 from unweave.errors import UnweaveError
 from unweave.methods import (
     AAE,
+    AE,
     GVAE,
     METHODS,
     MLVAE,
@@ -24,10 +25,9 @@ from unweave.methods import (
     method_named,
     settings_of,
 )
-from unweave.methods.method import (
-    Method,
-    numeric_settings,
-)
+from unweave.methods.method import Blueprint, Method, numeric_settings
+from unweave.nn.distributions.gaussian import CERTAIN_LOG_VAR
+from unweave.streams import Stream
 
 
 def _descendants(kind: type[Any]) -> set[type[Any]]:
@@ -55,6 +55,14 @@ def test_a_method_is_frozen_cited_and_found_by_its_name(method: type[Method]) ->
     assert method.__dataclass_params__.frozen  # type: ignore[attr-defined]
     assert method.citation.startswith("@")
     assert method_named(method.name) is method
+
+
+@pytest.mark.parametrize("method", [AE(), AAE()], ids=["ae", "aae"])
+def test_codes_without_noise_have_a_negligible_variance(method: Method) -> None:
+    # The encoder's log_var is never trained: codes drawn with it, and their ELBO, would be arbitrary.
+    plan = Blueprint([Stream.of(0)], (1, 64, 64), 3)
+    posterior = method.encode(method.networks(plan), torch.rand(1, 2, 1, 64, 64))
+    assert posterior.log_var.unique().tolist() == pytest.approx([CERTAIN_LOG_VAR])
 
 
 def test_an_unknown_method_is_refused() -> None:

@@ -35,7 +35,7 @@ from unweave.methods.step import Losses as Losses
 from unweave.methods.step import StepContext as StepContext
 from unweave.methods.step import elbo_terms as elbo_terms
 from unweave.methods.step import growth as growth
-from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.distributions.gaussian import Gaussian, certain
 from unweave.nn.networks.architectures import build_decoder, build_encoder
 from unweave.nn.networks.coding import Decodes, Encodes
 from unweave.nn.networks.vae import Decoder, Discriminator, Encoder
@@ -222,10 +222,15 @@ class Method(ABC):
         return {"encoder": plan.encoder(), "decoder": plan.decoder()}
 
     def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
-        """q(z|x) of images (P, B, c, h, w), (P, B, D): the codes that are scored."""
+        """q(z|x) of images (P, B, c, h, w), (P, B, D): the codes that are scored.
+
+        A method that is not `stochastic` never trains the variances of an architecture's encoder.
+        """
         for network in networks.values():
             if isinstance(network, Encodes):
-                return network.encode(images)
+                posterior = network.encode(images)
+                untrained_variance = isinstance(network, Encoder) and not self.stochastic
+                return certain(posterior.mean) if untrained_variance else posterior
         raise UnweaveError(f"no network of {self.name} encodes images. One of them needs encode(images).")
 
     def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
