@@ -41,6 +41,8 @@ LEAST_SAVED = 0.1  # share of the mean image's loss
 LEAST_ACTIVE = 2
 # Protocols that differ by what a method's codes are: what they say, and the protocol of other codes.
 BY_CODES = {"standardised": ("standardised,", ""), "discrete": ("infomec[counted", "infomec[neighbours10")}
+# Blocks of some methods should hold more factors than those of others; a separation is defined for both.
+FACTORS_OF_BLOCKS = r"factors:[^,]*,"
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ def with_common_protocols(table: pd.DataFrame) -> pd.DataFrame:
     protocols = table["protocol"].astype(str)
     for words, common in BY_CODES.values():
         protocols = protocols.str.replace(words, common, regex=False)
+    protocols = protocols.str.replace(FACTORS_OF_BLOCKS, "", regex=True)
     return table.assign(protocol=protocols)
 
 

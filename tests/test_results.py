@@ -190,6 +190,19 @@ def test_wide_refuses_two_protocols_under_one_name() -> None:
     assert wide(mixed[mixed["protocol"] != "mig[bins50,mean]"])["run"].tolist() == ["a"]
 
 
+def test_wide_keeps_scores_of_different_blocks_apart() -> None:
+    def score(run: str, factors: str, data: str = "glyphs") -> dict[str, object]:
+        protocol = f"block_separation[mlp128-128,factors:{factors},mean]"
+        return row(run=run, score="block_separation", protocol=protocol, data=data)
+
+    same = wide(frame(score("a", "shape|x"), score("b", "shape|x"), score("c", "wall|floor", "rooms")))
+    assert same["block_separation"].notna().all()  # one assignment for each data set
+    other = wide(frame(score("a", "shape|x"), score("b", "shape+x")))
+    assert "block_separation" not in other
+    for name, run in (("block_separation (shape|x)", "a"), ("block_separation (shape+x)", "b")):
+        assert other.loc[other[name].notna(), "run"].tolist() == [run]
+
+
 @settings(deadline=None, max_examples=20)
 @given(st.permutations(range(4)))
 def test_the_order_of_the_table_does_not_matter(order: list[int]) -> None:

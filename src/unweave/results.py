@@ -7,6 +7,7 @@ refuses to put numbers of two estimators into one column.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -34,6 +35,9 @@ COLUMNS = (
 )
 RUN_COLUMNS = COLUMNS[:7]
 TEXT_COLUMNS = ("source", "run", "data", "method", "setting", "representation", "score", "protocol")
+
+# What a protocol states about the factors that blocks of codes should hold.
+BLOCKS_WORD = re.compile(r",factors:([^,\]]*)")
 
 # In tables and figures methods have this order, the study's; others follow by name.
 METHOD_ORDER = ("beta_vae", "factor_vae", "dip_vae_i", "dip_vae_ii", "beta_tcvae", "annealed_vae")
@@ -311,6 +315,8 @@ def wide(frame: pd.DataFrame, representation: str = "mean") -> pd.DataFrame:
 
     Rows are sorted by what they describe (methods in METHOD_ORDER) and scores by name, so the order of the
     table does not matter. A score that a run lacks is NaN. Two protocols under one score name are refused.
+    If blocks of codes should hold other factors in some runs of a data set, these have columns of their own,
+    such as "block_separation (shape|scale+x)".
     """
     table = frame if _is_checked(frame) else check_table(frame).table
     known = [name for name in table["representation"].unique() if name]
@@ -318,7 +324,7 @@ def wide(frame: pd.DataFrame, representation: str = "mean") -> pd.DataFrame:
         raise UnweaveError(
             f'the table has no scores of "{representation}" codes. {did_you_mean(representation, known)}'
         )
-    rows = table[table["representation"].isin(["", representation])]
+    rows = _split_by_blocks(table[table["representation"].isin(["", representation])])
     _refuse_mixtures(rows)
     ids = _run_numbers(rows)
     runs = rows[list(RUN_COLUMNS)].assign(number=ids).drop_duplicates("number")
@@ -350,10 +356,33 @@ def _run_numbers(rows: pd.DataFrame) -> NDArray[np.int64]:
     return pd.factorize(key.to_numpy())[0].astype(np.int64)
 
 
+def _split_by_blocks(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rename scores that a data set has for several assignments of factors to blocks of codes."""
+    stated = {
+        protocol: f" ({match[1]})"
+        for protocol in rows["protocol"].cat.categories
+        if (match := BLOCKS_WORD.search(protocol))
+    }
+    if not stated:
+        return rows
+    words = rows["protocol"].astype(str).map(stated).fillna("")
+    counts = words.groupby([rows["data"], rows["score"]], observed=True).nunique()
+    split = counts[counts > 1].index.get_level_values("score")
+    names = rows["score"].astype(str)
+    renamed = names.where(~names.isin(split), names + words)
+    return rows.assign(score=pd.Categorical(renamed))
+
+
 def _refuse_mixtures(rows: pd.DataFrame) -> None:
     pairs = rows[["score", "protocol"]].drop_duplicates()
-    # Codes that no prior gives a scale are standardised; they may be compared with codes that have one.
-    alike = pairs["protocol"].astype(str).str.replace(",standardised", "")
+    # Codes that no prior gives a scale are standardised; they may be compared with codes that have one. Data
+    # sets have different factors; within a data set, scores of different blocks have different names here.
+    alike = (
+        pairs["protocol"]
+        .astype(str)
+        .str.replace(",standardised", "")
+        .str.replace(BLOCKS_WORD, "", regex=True)
+    )
     pairs = pairs.assign(protocol=alike).drop_duplicates()
     mixed = pairs[pairs["score"].duplicated(keep=False)]
     if mixed.empty:

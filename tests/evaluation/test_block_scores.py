@@ -43,7 +43,7 @@ def test_blocks_and_their_factors_are_named() -> None:
     assert scores["block_separation.content.shape.accuracy"] == 1.0
     assert scores["block_separation.style.shape.accuracy"] < 0.6
     assert scores.score("block_separation").protocol == (
-        "block_separation[mlp128-128,adam2000,n600+300,mean]"
+        "block_separation[mlp128-128,adam2000,n600+300,factors:shape|size,mean]"
     )
     for wrong, message in (
         ({"pose": ["shape"]}, 'there is no block "pose". Known: content, style.'),
@@ -52,10 +52,33 @@ def test_blocks_and_their_factors_are_named() -> None:
             {"content": "shape"},
             "block_factors must name the factors of each block, such as",
         ),
+        (
+            {"content": ["shape"], "style": ["shape", "size"]},
+            "block_factors must name different factors of all blocks, or of all blocks but one, such as",
+        ),
     ):
         with pytest.raises(UnweaveError) as caught:
             unweave.evaluate(FACTORS, named, metrics="mig", blocks=BLOCKS, block_factors=wrong)
         assert str(caught.value).startswith(message)
+
+
+def test_protocols_state_the_factors_of_blocks() -> None:
+    codes, factors = np.tile(FACTORS, 2) * 0.5, np.tile(FACTORS, 2)
+    blocks = {"a": [0], "b": [1, 2, 3]}
+    quick = replace(metric_named("block_separation"), options={"updates": 1})
+
+    def protocol(blocks: dict[str, list[int]], held: dict[str, list[str]]) -> str:
+        scores = unweave.evaluate(codes, factors, metrics=[quick], blocks=blocks, block_factors=held)
+        return scores.score("block_separation").protocol
+
+    one = protocol(blocks, {"a": ["v0"]})
+    assert one == "block_separation[mlp128-128,adam2000,n600+300,factors:v0|v1+v2+v3,mean]"
+    assert protocol(blocks, {"a": ["v1", "v0"]}) != one
+    # The same factors belong together, whatever the blocks are called.
+    assert protocol({"style": [1, 2, 3], "content": [0]}, {"style": ["v3", "v2", "v1"]}) == one
+    assert unweave.evaluate(codes, factors, metrics="mig", blocks=blocks, block_factors={"a": ["v0"]}).score(
+        "mig"
+    ).protocol == ("mig[bins20,n900,mean]")
 
 
 def test_what_is_missing_is_said() -> None:

@@ -192,5 +192,25 @@ def test_files_without_factors_or_codes_are_one_sentence(tmp_path: Path, runs: P
     ):
         with pytest.raises(UnweaveError, match=message):
             command(tmp_path / str(words[0]), *words[1:])
-    with pytest.raises(UnweaveError, match="--factors belongs to a file of codes"):
-        command(min(runs.iterdir()), "--factors", tmp_path / "codes.npy")
+    options: list[list[object]] = [
+        ["--factors", tmp_path / "codes.npy"],
+        ["--kinds", "a=b"],
+        ["--standardise"],
+    ]
+    for option in options:
+        with pytest.raises(UnweaveError, match=f"{option[0]} belongs to a file of codes"):
+            command(min(runs.iterdir()), *option)
+
+
+def test_codes_of_a_file_are_standardised_if_asked(tmp_path: Path) -> None:
+    np.savez(tmp_path / "codes.npz", codes=1e-4 * CODES, factors=FACTORS)
+    counted = {}
+    for words in ((), ("--standardise",)):
+        target = tmp_path / "scores.json"
+        command(tmp_path / "codes.npz", "--metrics", "factor_vae_score, mig", "--json", target, *words)
+        [record] = json.loads(target.read_text())
+        scores = {score["name"]: score for score in record["scores"]}
+        counted[words] = scores["factor_vae_score.active"]["value"]
+        assert ("standardised" in scores["factor_vae_score.active"]["protocol"]) == bool(words)
+        assert "standardised" not in scores["mig"]["protocol"]
+    assert counted == {(): 0, ("--standardise",): 2}

@@ -110,7 +110,7 @@ def test_coverage_by_simulation() -> None:
     for kind in (*simulation.CODES, simulation.GROUND_TRUTH):
         for number in range(20):
             records += simulation.measured(
-                simulation.Case(kind, 1000, number, "mig, sap, modularity", repeats=6)
+                simulation.Case(kind, 300, number, "mig, sap, modularity", repeats=6)
             )
     shares = simulation.overall(simulation.coverage(pd.DataFrame(records))).set_index("score")
     assert (shares["cases"] == 100).all()

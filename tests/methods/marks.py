@@ -39,13 +39,22 @@ MARKS = GroundTruth("marks", FACTORS, (1, 16, 16), _render, Card("marks", "none"
 @pytest.fixture
 def small_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     """An architecture "small" of dense layers, which trains in seconds."""
+    use_small_networks(monkeypatch)
+
+
+def use_small_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Add the architecture "small" for the time of a test."""
     builders = partial(PublishedEncoder, plan=SMALL), partial(PublishedDecoder, plan=SMALL)
     monkeypatch.setitem(ARCHITECTURES, "small", Architecture("small", "", *builders))
 
 
 def trained(method: Method, folder: Path, **settings: Any) -> Run:
-    """A run on the marks with the small networks and 4 latents."""
-    fields: dict[str, Any] = {"architecture": "small", "batch": 16, "latents": 4, "seed": 0} | settings
+    """A run of 300 steps on the marks with the small networks and 4 latents.
+
+    Learning rates are higher than by default, because a test has few steps.
+    """
+    fields: dict[str, Any] = {"architecture": "small", "batch": 16, "latents": 4, "seed": 0, "steps": 300}
+    fields |= settings
     return unweave.train(method, MARKS, out=folder, device="cpu", progress=False, **fields)
 
 
@@ -70,6 +79,25 @@ def parts(run: Run) -> tuple[dict[str, float], dict[str, float]]:
     codes = np.asarray(run.encode(MARKS.observe(MARKS.factors_at(np.arange(len(MARKS))))))
     first = run.spec.method.content_dimensions(codes.shape[1])
     return knowledge(codes[:, :first]), knowledge(codes[:, first:])
+
+
+def check_parts(run: Run, most_place: float, most_class: float) -> None:
+    """The first part knows the class and not the place, the second the place and not the class.
+
+    The limits are accuracies of the first part for a place, and of the second part for the class.
+    """
+    first, second = parts(run)
+    assert first["shape"] > 0.9, first
+    assert max(first["x"], first["y"]) < most_place, first
+    assert second["shape"] < most_class, second
+    assert second["x"] + second["y"] > 0.9, second
+
+
+def check_swaps(run: Run) -> None:
+    """Swapped images show the class of the one and the place of the other."""
+    shape, place = swaps(run)
+    assert shape > 0.7, shape
+    assert place > 0.4, f"{place}; by chance 1/16"
 
 
 def swaps(run: Run) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from methods.marks import parts, small_networks, swaps, trained
+from methods.marks import check_parts, check_swaps, small_networks, trained
 from methods.played import own_step
 from training.tiny import TINY
 from unweave.errors import UnweaveError
@@ -169,15 +169,9 @@ def test_default_weights_but_beta_are_those_of_the_authors_code() -> None:
 
 @pytest.mark.usefixtures("small_networks")
 def test_s_knows_the_class_and_z_the_rest(tmp_path: Path) -> None:
-    run = trained(AdversarialSplit(), tmp_path, steps=600)
-    s, z = parts(run)
-    assert s["shape"] > 0.9
-    assert max(s["x"], s["y"]) < 0.5
-    assert z["shape"] < 0.7
-    assert z["x"] + z["y"] > 0.9
-    shape, place = swaps(run)
-    assert shape > 0.7
-    assert place > 0.4, "by chance 1/16"
+    run = trained(AdversarialSplit(), tmp_path, learning_rate=2e-3)
+    check_parts(run, most_place=0.4, most_class=0.6)
+    check_swaps(run)
 
 
 def real_case(method: AdversarialSplit) -> tuple[dict[str, nn.Module], Batch]:

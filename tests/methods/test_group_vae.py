@@ -10,7 +10,7 @@ import torch
 from torch.distributions import Normal, kl_divergence
 
 import unweave
-from methods.marks import parts, small_networks, trained
+from methods.marks import check_parts, check_swaps, small_networks, trained
 from methods.played import autoencoder_step
 from training.tiny import TINY
 from unweave.errors import UnweaveError
@@ -137,9 +137,6 @@ def test_factors_that_are_not_there_are_refused(tmp_path: Path) -> None:
 @BOTH
 @pytest.mark.usefixtures("small_networks")
 def test_the_content_knows_the_class_and_the_style_the_rest(kind: type[MLVAE | GVAE], tmp_path: Path) -> None:
-    run = trained(kind(), tmp_path, steps=600)
-    content, style = parts(run)
-    assert content["shape"] > 0.9
-    assert max(content["x"], content["y"]) < 0.4
-    assert style["shape"] < 0.6
-    assert style["x"] + style["y"] > 0.9
+    run = trained(kind(), tmp_path, learning_rate=3e-3)
+    check_parts(run, most_place=0.4, most_class=0.5)
+    check_swaps(run)

@@ -17,6 +17,7 @@ from unweave.evaluation.evaluate import nothing_measured
 from unweave.layout import SCORES_FILE, SPEC_FILE
 from unweave.metrics.kinds import parse_kinds
 from unweave.progress import Progress
+from unweave.zoo import run_path
 
 if TYPE_CHECKING:
     from unweave.evaluation.evaluate import Effort
@@ -35,6 +36,14 @@ class Options:
     keep_codes: bool = False
     factors: Path | None = None
     kinds: str | None = None
+    standardise: bool = False
+
+    def refuse_for_run(self, path: Path) -> None:
+        """Refuse options that do not apply to the folder of a run."""
+        values = {"--factors": self.factors, "--kinds": self.kinds, "--standardise": self.standardise}
+        for name, value in values.items():
+            if value:
+                raise UnweaveError(f"{name} belongs to a file of codes; {path} is the folder of a run.")
 
 
 def evaluate_subjects(subjects: Sequence[Path], options: Options) -> tuple[list[Scores], list[Path]]:
@@ -67,7 +76,7 @@ def evaluate_subjects(subjects: Sequence[Path], options: Options) -> tuple[list[
 def runs_and_files(subjects: Sequence[Path]) -> list[Path]:
     """Folders of runs and files of codes; a folder of runs, or of a study, stands for all runs in it."""
     paths: list[Path] = []
-    for path in subjects:
+    for path in map(run_path, subjects):
         if path.is_dir() and not (path / SPEC_FILE).exists():
             specs = [*path.glob(f"*/{SPEC_FILE}"), *path.glob(f"runs/*/{SPEC_FILE}")]
             inside = sorted(spec.parent for spec in specs)
@@ -87,10 +96,7 @@ def _evaluate(path: Path, options: Options, tell: Progress | None) -> tuple[list
         return evaluate_network(path, options, tell), None
     if not path.is_dir():
         return evaluate_file(path, options, tell), None
-    if options.factors is not None:
-        raise UnweaveError(f"--factors belongs to a file of codes; {path} is the folder of a run.")
-    if options.kinds is not None:
-        raise UnweaveError(f"--kinds belongs to a file of codes; {path} is the folder of a run.")
+    options.refuse_for_run(path)
     return evaluate_folder(path, options, tell)
 
 
@@ -107,6 +113,7 @@ def evaluate_file(path: Path, options: Options, tell: Progress | None = None) ->
             log_var=arrays.get("log_var"),
             test=test,
             kinds=parse_kinds(options.kinds),
+            standardise=options.standardise,
             metrics=options.metrics,
             representation=representation,
             points=effort.points,
@@ -129,6 +136,7 @@ def evaluate_network(path: Path, options: Options, tell: Progress | None = None)
         evaluate(
             path,
             data=data,
+            standardise=options.standardise,
             metrics=options.metrics,
             representation=representation,
             points=effort.points,

@@ -24,13 +24,14 @@ from unweave.evaluation.sources import (
     FactorsOfBlocks,
     Losses,
     Sample,
+    columns_of_blocks,
     likelihood_of,
 )
 from unweave.evaluation.standardising import Columns
 from unweave.metrics.checks import FactorError, check_codes, in_own_precision
 from unweave.metrics.kinds import FactorKind, KindLike, factor_labels, stated_kinds
 from unweave.metrics.representation import Representation
-from unweave.metrics.requests import Conditions
+from unweave.metrics.requests import Conditions, block_word
 from unweave.metrics.swap_consistency import Judge
 from unweave.streams import Stream
 
@@ -119,8 +120,15 @@ class ArraySource:
         test = min(rows // 3 if self.test is None else len(self.test[0]), points[1])
         train = min(rows - test if self.test is None else rows, points[0])
         matched = None if self._grid is not None else len(self._complete)
-        standardised = self.unscaled is not None
-        return Conditions(min(rows, points[0]), train, test, points[0], matched, standardised=standardised)
+        return Conditions(
+            min(rows, points[0]),
+            train,
+            test,
+            points[0],
+            matched,
+            standardised=self.unscaled is not None,
+            blocks=block_word(columns_of_blocks(self), self.names),
+        )
 
     @property
     def has_posteriors(self) -> bool:

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, replace
 
 from unweave.errors import UnweaveError
 from unweave.evaluation.requests import obstacle_of
-from unweave.evaluation.sources import Source
-from unweave.metrics.block_separation import factors_of_blocks
+from unweave.evaluation.sources import Source, columns_of_blocks
 from unweave.metrics.factor_kinds import for_kinds
 from unweave.metrics.lookup import Asked, metrics_named, named_singly
-from unweave.metrics.metric import COUNTS, WIDE, Metric
+from unweave.metrics.metric import COUNTS, WIDE, Metric, Variant
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,11 @@ class Choice:
         """The choice for so many codes: above `WIDE`, with approximations where they are allowed."""
         if count <= WIDE or not self.approximate:
             return self
-        return replace(self, metrics=tuple(self._for_wide_codes(metric) for metric in self.metrics))
+        changed = (
+            metric if metric.name in self.by_name else _replaced(metric, metric.for_wide_codes)
+            for metric in self.metrics
+        )
+        return replace(self, metrics=tuple(changed))
 
     def for_representation(self, representation: str, *sources: Source) -> Choice:
         """The choice for this representation of all sources: codes of a few values are counted.
@@ -73,19 +76,13 @@ class Choice:
         """
         if representation != "mean" or not all(source.discrete for source in sources):
             return self
-        changed = (
-            replace(metric, options=change.options, estimator=change.estimator, for_discrete_codes=None)
-            if (change := metric.for_discrete_codes)
-            else metric
-            for metric in self.metrics
-        )
+        changed = (_replaced(metric, metric.for_discrete_codes) for metric in self.metrics)
         return replace(self, metrics=tuple(changed))
 
-    def _for_wide_codes(self, metric: Metric) -> Metric:
-        change = metric.for_wide_codes
-        if change is None or metric.name in self.by_name:
-            return metric
-        return replace(metric, options=change.options, estimator=change.estimator, for_wide_codes=None)
+
+def _replaced(metric: Metric, variant: Variant | None) -> Metric:
+    """The metric as the variant computes it; unchanged without one."""
+    return metric if variant is None else replace(metric, **variant._asdict())
 
 
 def _says_nothing(metric: Metric, source: Source) -> bool:
@@ -106,13 +103,11 @@ def approximation_notes(asked: Sequence[Metric], measured: Sequence[Metric]) -> 
 
 def block_notes(metrics: Sequence[Metric], source: Source) -> tuple[str, ...]:
     """A note on the factors that blocks should hold, if scores depend on it."""
-    if not any(metric.needs in ("blocks+factors", "swaps") for metric in metrics):
+    if not any("blocks" in metric.inputs.uses for metric in metrics):
         return ()
-    columns = {block: map(source.names.index, names) for block, names in source.block_factors.items()}
-    own = factors_of_blocks(source.blocks, {k: list(v) for k, v in columns.items()}, len(source.names))
     held = [
         f"{block} should hold {listed([source.names[j] for j in factors])}"
-        for block, factors in own.items()
+        for block, factors in columns_of_blocks(source).items()
         if factors
     ]
     return (f"For scores of blocks, {listed(held)}.",)
@@ -143,7 +138,7 @@ def small_code_notes(numbers: Mapping[str, float], codes: int | None) -> tuple[s
     counted = {name: int(value) for name, value in numbers.items() if name.endswith(".active")}
     return tuple(
         f"{name.removesuffix('.active')} counted {value} of {codes} codes; the others vary too little. If no "
-        "prior sets the scale of the codes, use standardise=True."
+        "prior sets the scale of the codes, use standardise=True, or --standardise."
         for name, value in counted.items()
         if codes is not None and value < codes
     )

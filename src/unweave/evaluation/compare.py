@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -16,10 +16,11 @@ from unweave.evaluation.evaluate import nothing_measured, open_source, open_subj
 from unweave.evaluation.frozen import EncoderOptions
 from unweave.evaluation.intervals import LEAST_REPEATS, interval, no_interval_notes, probability_above_zero
 from unweave.evaluation.measuring import Repeated, measure_repeats
-from unweave.evaluation.sources import Source
+from unweave.evaluation.sources import Source, columns_of_blocks
 from unweave.metrics.kinds import KindLike
 from unweave.metrics.lookup import Asked
 from unweave.metrics.metric import COUNTS, Metric
+from unweave.metrics.requests import block_word
 from unweave.progress import Progress
 from unweave.streams import Stream
 
@@ -114,17 +115,23 @@ def compare(
     data: str | Path | GroundTruth | Collection | None = None,
     metrics: Asked = "headline",
     representation: str = "mean",
+    log_var: tuple[Any, Any] | None = None,
+    test: tuple[Any, Any, Any] | None = None,
     kinds: Mapping[str, KindLike] | None = None,
+    standardise: bool | None = None,
     points: tuple[int, int] = POINTS,
     repeats: int = REPEATS,
     seed: int | Stream = 0,
     jobs: int | None = None,
+    transform: Any = None,
     tell: Progress | None = None,
 ) -> Comparison:
     """Differences of the scores of a and b on the same points, each with a 95% interval and a verdict.
 
-    - `compare(codes_a, codes_b, factors)`: arrays (n, d) of the same n rows; they may differ in d.
-    - `compare(encode_a, encode_b, data="dsprites")`: encoders, as for `evaluate`.
+    - `compare(codes_a, codes_b, factors)`: arrays (n, d) of the same n rows; they may differ in d. Log
+      variances are `log_var=(of_a, of_b)`, test data `test=(codes_a, codes_b, factors)`.
+    - `compare(encode_a, encode_b, data="dsprites")`: encoders, as for `evaluate`. `transform` prepares the
+      images of both, or `(of_a, of_b)` those of each; None does what a model says about its images.
     - `compare(run_a, run_b)`: two runs of the same data, or on `data`.
 
     Both are measured on the same points, the same test points and, for the interval, the same repeats: fresh
@@ -147,8 +154,21 @@ def compare(
     subjects = [open_subject(subject, None) for subject in (a, b)]
     if data is None:
         _check_same_data(*subjects)
-    given = {"factors": factors, "data": data, "kinds": kinds, "lenient": wanted.lenient, "tell": tell}
-    first, second = (open_source(subject, effort, EncoderOptions(), **given) for subject in subjects)
+    given = {
+        "factors": factors,
+        "data": data,
+        "kinds": kinds,
+        "standardise": standardise,
+        "lenient": wanted.lenient,
+        "tell": tell,
+    }
+    log_vars, tests, transforms = _of_each(log_var, test, transform)
+    first, second = (
+        open_source(
+            subjects[i], effort, EncoderOptions(transforms[i]), log_var=log_vars[i], test=tests[i], **given
+        )
+        for i in range(2)
+    )
     exact = _common_choice(wanted, first.source, second.source)
     exact = exact.for_representation(representation, first.source, second.source)
     choice = exact.for_codes(max(_width(opened.source, effort) for opened in (first, second)))
@@ -178,6 +198,26 @@ def compare(
     )
 
 
+def _of_each(log_var: Any, test: Any, transform: Any) -> tuple[Sequence[Any], ...]:
+    """Log variances, test data and transforms, of a and of b."""
+    log_vars: Sequence[Any] = (None, None)
+    tests: Sequence[Any] = (None, None)
+    if log_var is not None:
+        log_vars = _parts(log_var, "log_var", "(of_a, of_b)", 2)
+    if test is not None:
+        codes_a, codes_b, factors = _parts(test, "test", "(codes_a, codes_b, factors)", 3)
+        tests = (codes_a, factors), (codes_b, factors)
+    transforms = transform if isinstance(transform, tuple) else (transform, transform)
+    return log_vars, tests, _parts(transforms, "transform", "one for both, or (of_a, of_b)", 2)
+
+
+def _parts(values: Any, name: str, expected: str, count: int) -> Sequence[Any]:
+    if not isinstance(values, tuple | list) or len(values) != count:
+        received = f"{len(values)} parts" if isinstance(values, tuple | list) else type(values).__name__
+        raise UnweaveError(f"{name} of a comparison must be {expected}; got {received}.")
+    return values
+
+
 def _width(source: Source, effort: Effort) -> int:
     """The number of codes, from a few points."""
     return int(source.sample(FEW_POINTS, "mean", effort.stream).codes.shape[1])
@@ -191,13 +231,26 @@ def _common_choice(wanted: Wanted, a: Source, b: Source) -> Choice:
             f"both must be measured on the same factors; a has {listed(a.names)}, b has {listed(b.names)}. "
             "Pass the same data for both with data=..."
         )
-    left_out = {**first.left_out, **second.left_out}
+    left_out = {**first.left_out, **second.left_out, **_left_out_blocks(first, a, b)}
     return replace(
         first,
         metrics=tuple(metric for metric in first.metrics if metric.name not in left_out),
         left_out=left_out,
         approximate=True,
     )
+
+
+def _left_out_blocks(choice: Choice, a: Source, b: Source) -> dict[str, str]:
+    """Why scores of blocks cannot be compared, by the names of the metrics."""
+    of_a, of_b = (block_word(columns_of_blocks(source), source.names) for source in (a, b))
+    names = [metric.name for metric in choice.metrics if "blocks" in metric.inputs.uses]
+    if of_a == of_b or not names:
+        return {}
+    reason = f"the blocks of a and b should hold different factors, {of_a or 'none'} and {of_b or 'none'}"
+    for name in names:
+        if name in choice.by_name:
+            raise UnweaveError(f"{name} cannot be compared: {reason}.")
+    return dict.fromkeys(names, reason)
 
 
 def _common_scores(of_a: Repeated, of_b: Repeated) -> dict[str, Metric]:

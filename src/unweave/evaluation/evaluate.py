@@ -21,7 +21,13 @@ from unweave.evaluation.measuring import measure_choice, measure_source
 from unweave.evaluation.onnx_model import SUFFIX, OnnxModel
 from unweave.evaluation.outputs import Output
 from unweave.evaluation.scores import Scores
-from unweave.evaluation.sources import BlocksOfCodes, FactorsOfBlocks, GroundTruthSource, Source
+from unweave.evaluation.sources import (
+    BlocksOfCodes,
+    FactorsOfBlocks,
+    GroundTruthSource,
+    Source,
+    columns_of_blocks,
+)
 from unweave.evaluation.standardising import Columns
 from unweave.metrics.kinds import KindLike
 from unweave.metrics.lookup import Asked
@@ -29,6 +35,7 @@ from unweave.metrics.swap_consistency import Judge
 from unweave.metrics.table import METRICS
 from unweave.progress import Progress
 from unweave.streams import Stream
+from unweave.zoo import run_path
 
 __all__ = ["POINTS", "REPRESENTATIONS", "Effort", "evaluate", "measure_source", "source_of"]
 
@@ -187,6 +194,7 @@ def source_of(
         source.block_factors = _block_factors_of_run(subject, source)
     else:
         source.block_factors = read_block_factors(block_factors, source.blocks, source.names)
+    columns_of_blocks(source)  # refuses factors that two blocks should hold
     return source
 
 
@@ -291,7 +299,7 @@ def open_subject(subject: Any, device: str | None) -> Any:
     """The run in a folder, or the network in an ONNX file; anything but a path is returned as it is."""
     if not isinstance(subject, str | Path):
         return subject
-    path = Path(subject).expanduser()
+    path = run_path(subject)
     if path.suffix.lower() == SUFFIX:
         return OnnxModel(path, device)
     if not path.is_dir():

@@ -45,7 +45,7 @@ def read_codes_and_factors(path: Path, factors: Path | None = None) -> dict[str,
 
 
 def _from_npz(path: Path, factors: Path | None) -> dict[str, Any]:
-    given = _load(path)
+    given = load_arrays(path)
     if factors is not None:
         given |= {"factors": _array_or_table(factors)}
     if not {"codes", "factors"} <= given.keys() or not given.keys() <= set(KNOWN):
@@ -75,12 +75,12 @@ def _array_or_table(path: Path) -> Any:
     if suffix in TABLES:
         return _read_table(path)
     if suffix == ".npy":
-        found = _load(path)
+        found = load_arrays(path)
         return found["array"][:, None] if found["array"].ndim == 1 else found["array"]
     raise UnweaveError(f"codes and factors are read from .npy, .csv, .tsv and .parquet files; got {path}.")
 
 
-def _load(path: Path) -> dict[str, Any]:
+def load_arrays(path: Path) -> dict[str, Any]:
     """The arrays of an .npz file by name; that of an .npy file is called array. Nothing is unpickled."""
     if not path.is_file():
         raise UnweaveError(f"there is no file {path}.")

@@ -1,4 +1,4 @@
-"""Encoders in ONNX files, run by onnxruntime, which is an extra: pip install "unweave[onnx]"."""
+"""Networks in ONNX files, run by onnxruntime, which is an extra: pip install "unweave[onnx]"."""
 
 from __future__ import annotations
 
@@ -17,24 +17,41 @@ SUFFIX = ".onnx"
 TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
 
 
+def open_session(path: Path, device: str | None = None) -> Any:
+    """The inference session of an ONNX file, on a GPU if the device is one."""
+    try:
+        onnxruntime = importlib.import_module("onnxruntime")
+    except ImportError:
+        raise UnweaveError(
+            f'{path} is read by onnxruntime, which is not installed. Run: pip install "unweave[onnx]"'
+        ) from None
+    if not path.is_file():
+        raise UnweaveError(f"there is no file {path}.")
+    first = ["CUDAExecutionProvider"] if (device or "").startswith("cuda") else []
+    try:
+        return onnxruntime.InferenceSession(path, providers=[*first, "CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime has no common class of errors
+        reason = (str(error).strip().splitlines() or [""])[0]
+        raise UnweaveError(f"{path} cannot be opened as an ONNX model: {reason}") from error
+
+
+def run_in_batches(session: Any, name: str, rows: NDArray[Any], batch: int | None) -> list[NDArray[Any]]:
+    """All outputs of a session for the rows of its one input; with `batch`, it takes whole batches only."""
+    missing = 0 if batch is None else -len(rows) % batch
+    padded = np.concatenate([rows, np.repeat(rows[-1:], missing, axis=0)]) if missing else rows
+    size = batch or len(padded)
+    parts = [
+        session.run(None, {name: np.ascontiguousarray(padded[start : start + size])})
+        for start in range(0, len(padded), size)
+    ]
+    return [np.concatenate(output)[: len(rows)] for output in zip(*parts, strict=True)]
+
+
 class OnnxModel:
     """A network in an ONNX file with one input, images (n, c, h, w) or (n, h, w, c)."""
 
     def __init__(self, path: Path, device: str | None = None) -> None:
-        try:
-            onnxruntime = importlib.import_module("onnxruntime")
-        except ImportError:
-            raise UnweaveError(
-                f'{path} is read by onnxruntime, which is not installed. Run: pip install "unweave[onnx]"'
-            ) from None
-        if not path.is_file():
-            raise UnweaveError(f"there is no file {path}.")
-        first = ["CUDAExecutionProvider"] if (device or "").startswith("cuda") else []
-        try:
-            self.session = onnxruntime.InferenceSession(path, providers=[*first, "CPUExecutionProvider"])
-        except Exception as error:  # onnxruntime has no common class of errors
-            reason = (str(error).strip().splitlines() or [""])[0]
-            raise UnweaveError(f"{path} cannot be opened as an ONNX model: {reason}") from error
+        self.session = open_session(path, device)
         self.path = path
         inputs = self.session.get_inputs()
         if len(inputs) != 1 or len(inputs[0].shape) != 4 or inputs[0].type not in TYPES:
@@ -65,13 +82,5 @@ class OnnxModel:
     def __call__(self, images: NDArray[np.float32]) -> dict[str, Any]:
         """The outputs by name."""
         given = images.transpose(0, 2, 3, 1) if self.channels_last else images
-        missing = 0 if self.batch is None else -len(given) % self.batch
-        if missing:  # a file with a fixed batch takes whole batches only
-            given = np.concatenate([given, np.repeat(given[-1:], missing, axis=0)])
-        size = self.batch or len(given)
-        parts = [
-            self.session.run(None, {self.name: np.ascontiguousarray(given[start : start + size], self.kind)})
-            for start in range(0, len(given), size)
-        ]
-        joined = [np.concatenate(output)[: len(images)] for output in zip(*parts, strict=True)]
-        return dict(zip(self.outputs, joined, strict=True))
+        outputs = run_in_batches(self.session, self.name, given.astype(self.kind), self.batch)
+        return dict(zip(self.outputs, outputs, strict=True))

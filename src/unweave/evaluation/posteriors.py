@@ -39,10 +39,18 @@ EncodeImages: TypeAlias = Callable[[NDArray[np.uint8]], Posterior]
 
 
 class TensorOrArrayFunction:
-    """A function that takes images as NumPy arrays or as torch tensors: the first call finds out which."""
+    """A function that takes NumPy arrays or torch tensors: the first call finds out which.
 
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self.function = function
+    `role` and `given` say in messages what the function is and what it gets; `{}` stands for the shape.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        role: str = "encoder",
+        given: str = "images of shape {}, float32 in [0, 1]",
+    ) -> None:
+        self.function, self.role, self.given = function, role, given
         self.call: Callable[[NDArray[np.float32]], Any] | None = None
 
     def __call__(self, images: NDArray[np.float32]) -> Any:
@@ -63,8 +71,8 @@ class TensorOrArrayFunction:
         except Exception as with_torch:
             name = getattr(self.function, "__name__", type(self.function).__name__)
             raise EncoderError(
-                f"the encoder {name} failed on images of shape {images.shape}, float32 in [0, 1]. As a NumPy "
-                f"array: {_first_line(with_numpy)}. As a torch tensor: {_first_line(with_torch)}."
+                f"the {self.role} {name} failed on {self.given.format(images.shape)}. As a NumPy array: "
+                f"{_first_line(with_numpy)}. As a torch tensor: {_first_line(with_torch)}."
             ) from with_numpy
 
     def _on_tensor(self, images: NDArray[np.float32]) -> Any:
@@ -94,15 +102,15 @@ def evaluation_mode(module: Any) -> Iterator[None]:
 
 
 @contextmanager
-def explain_failure(subject: Any, given: str) -> Iterator[None]:
-    """Say which encoder failed, on what, and with which error."""
+def explain_failure(subject: Any, given: str, role: str = "encoder") -> Iterator[None]:
+    """Say which encoder or decoder failed, on what, and with which error."""
     try:
         yield
     except UnweaveError:
         raise
     except Exception as error:
         raise EncoderError(
-            f"the encoder {type(subject).__name__} failed on {given}: {_first_line(error)}."
+            f"the {role} {type(subject).__name__} failed on {given}: {_first_line(error)}."
         ) from error
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from unweave.errors import UnweaveError
-from unweave.evaluation.sources import Sample, Source
+from unweave.evaluation.sources import Sample, Source, columns_of_blocks
 from unweave.metrics.requests import INPUTS, Needs
 from unweave.streams import Stream
 
@@ -201,13 +201,8 @@ class BlocksWithFactors:
 
     def gather(self, drawing: Drawing) -> dict[str, Any]:
         """Codes, factors, test, blocks, columns of the factors of each block, and names of all factors."""
-        source = drawing.source
-        columns = {
-            block: [source.names.index(name) for name in names]
-            for block, names in source.block_factors.items()
-        }
-        gathered = HeldOutBlocks().gather(drawing)
-        return {**gathered, "block_factors": columns, "factor_names": source.names}
+        source, gathered = drawing.source, HeldOutBlocks().gather(drawing)
+        return {**gathered, "block_factors": columns_of_blocks(source), "factor_names": source.names}
 
 
 @dataclass(frozen=True)

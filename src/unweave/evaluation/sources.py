@@ -22,9 +22,10 @@ from unweave.data import CATALOGUE, GroundTruth
 from unweave.errors import UnweaveError
 from unweave.evaluation.posteriors import EncodeImages, Posterior, joined
 from unweave.evaluation.standardising import Columns
+from unweave.metrics.block_separation import factors_of_blocks
 from unweave.metrics.kinds import FactorKind
 from unweave.metrics.representation import Representation
-from unweave.metrics.requests import Conditions
+from unweave.metrics.requests import Conditions, block_word
 from unweave.metrics.swap_consistency import Judge
 from unweave.progress import Progress
 from unweave.streams import Stream
@@ -120,6 +121,16 @@ class Source(Protocol):
         """How unlikely n drawn images are, -log p(x|z), and their posteriors."""
 
 
+def columns_of_blocks(source: Source) -> dict[str, list[int]]:
+    """The columns of the factors that each block should hold; empty if that is not known."""
+    if not source.block_factors:
+        return {}
+    stated = {
+        block: [source.names.index(name) for name in names] for block, names in source.block_factors.items()
+    }
+    return factors_of_blocks(source.blocks, stated, len(source.names))
+
+
 @dataclass(eq=False)
 class GroundTruthSource:
     """An encoder, and a ground truth whose images it encodes."""
@@ -178,8 +189,14 @@ class GroundTruthSource:
 
     def conditions(self, points: tuple[int, int]) -> Conditions:
         """As many points as are asked for can be drawn."""
-        standardised = self.unscaled is not None
-        return Conditions(points[0], *points, points[0], disjoint=self.disjoint, standardised=standardised)
+        return Conditions(
+            points[0],
+            *points,
+            points[0],
+            disjoint=self.disjoint,
+            standardised=self.unscaled is not None,
+            blocks=block_word(columns_of_blocks(self), self.names),
+        )
 
     @property
     def no_factors(self) -> str:

@@ -45,7 +45,21 @@ CITATION = """@article{makhzani2015adversarial,
 
 
 @dataclass(frozen=True)
-class AAE(Method):
+class AdversarialAutoencoder(Method):
+    """What all forms share: each objective has an optimiser, and the encoder is regularised last."""
+
+    own_networks: ClassVar[bool] = True
+    citation: ClassVar[str] = CITATION
+
+    @property
+    def turns(self) -> tuple[tuple[str, ...], ...]:
+        """Reconstruction, discriminators and labels; then the encoder against the discriminators."""
+        names = [player.name for player in self.players] + [phase.name for phase in self.phases]
+        return tuple(name for name in names if name != REGULARISER), (REGULARISER,)
+
+
+@dataclass(frozen=True)
+class AAE(AdversarialAutoencoder):
     """Adversarial autoencoder: a discriminator matches the codes to the prior.
 
     Three updates in each step, with an optimiser each; [1], section 2:
@@ -77,11 +91,9 @@ class AAE(Method):
     factor: str = "class"
 
     name: ClassVar[str] = "aae"
-    own_networks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"parts": 1}
     renamed: ClassVar[Mapping[str, str]] = {"adversarial_weight": "adversarial_rate"}
     strength: ClassVar[str | None] = "adversarial_rate"
-    citation: ClassVar[str] = CITATION
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -109,11 +121,6 @@ class AAE(Method):
     def phases(self) -> tuple[Phase, ...]:
         """The encoder against the discriminator."""
         return (Phase(REGULARISER, ENCODER, ENCODER_ADAM, self.adversarial_rate),)
-
-    @property
-    def turns(self) -> tuple[tuple[str, ...], ...]:
-        """Reconstruction and discriminator; then the encoder against the discriminator."""
-        return (ENCODER, DECODER, DISCRIMINATOR), (REGULARISER,)
 
     @property
     def stochastic(self) -> bool:

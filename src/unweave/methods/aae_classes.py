@@ -15,12 +15,17 @@ from torch import Tensor
 
 from unweave.data.supervision import Chosen
 from unweave.errors import UnweaveError
-from unweave.methods.aae import CITATION, DISCRIMINATOR_ADAM, ENCODER_ADAM, REGULARISER, label_count
+from unweave.methods.aae import (
+    DISCRIMINATOR_ADAM,
+    ENCODER_ADAM,
+    REGULARISER,
+    AdversarialAutoencoder,
+    label_count,
+)
 from unweave.methods.method import (
     AUTOENCODER,
     Blueprint,
     Losses,
-    Method,
     Phase,
     Player,
     Setting,
@@ -35,7 +40,17 @@ STYLE, CLASSES, LABELS = "style_discriminator", "class_discriminator", "labels"
 
 
 @dataclass(frozen=True)
-class AAELabels(Method):
+class ClassAAE(AdversarialAutoencoder):
+    """Adversarial autoencoders with classes, whose codes are deterministic."""
+
+    @property
+    def stochastic(self) -> bool:
+        """No code is drawn."""
+        return False
+
+
+@dataclass(frozen=True)
+class AAELabels(ClassAAE):
     """Adversarial autoencoder with a class variable learned from some labels.
 
     Updates with an optimiser each, in this order; [1], section 5:
@@ -66,14 +81,12 @@ class AAELabels(Method):
     factor: str = "class"
 
     name: ClassVar[str] = "aae_labels"
-    own_networks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"labelled": 1}
     renamed: ClassVar[Mapping[str, str]] = {
         "adversarial_weight": "adversarial_rate",
         "label_weight": "label_rate",
     }
     strength: ClassVar[str | None] = "adversarial_rate"
-    citation: ClassVar[str] = CITATION
 
     @property
     def sampling(self) -> Labels:
@@ -89,16 +102,6 @@ class AAELabels(Method):
     def phases(self) -> tuple[Phase, ...]:
         """The encoder against the discriminators, and for the labels."""
         return _matching(self.adversarial_rate), _labelling(self.label_rate)
-
-    @property
-    def turns(self) -> tuple[tuple[str, ...], ...]:
-        """The encoder against the discriminators moves last."""
-        return (AUTOENCODER, STYLE, CLASSES, LABELS), (REGULARISER,)
-
-    @property
-    def stochastic(self) -> bool:
-        """No code is drawn."""
-        return False
 
     def code_blocks(self, latents: int) -> Mapping[str, Sequence[int]]:
         """The class is the last dimension, style all others."""
@@ -116,7 +119,7 @@ class AAELabels(Method):
 
 
 @dataclass(frozen=True)
-class AAESupervised(Method):
+class AAESupervised(ClassAAE):
     """Adversarial autoencoder whose decoder gets the true label of each image.
 
     The style is what the label does not say about an image; [1], section 4. Encoder and decoder minimise rec
@@ -136,10 +139,8 @@ class AAESupervised(Method):
     factor: str = "class"
 
     name: ClassVar[str] = "aae_supervised"
-    own_networks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"labelled": 1}
     strength: ClassVar[str | None] = "adversarial_rate"
-    citation: ClassVar[str] = CITATION
 
     @property
     def sampling(self) -> Labels:
@@ -155,16 +156,6 @@ class AAESupervised(Method):
     def phases(self) -> tuple[Phase, ...]:
         """The encoder against the discriminator, and for the labels."""
         return _matching(self.adversarial_rate), _labelling(self.label_rate)
-
-    @property
-    def turns(self) -> tuple[tuple[str, ...], ...]:
-        """The encoder against the discriminator moves last."""
-        return (AUTOENCODER, STYLE, LABELS), (REGULARISER,)
-
-    @property
-    def stochastic(self) -> bool:
-        """No code is drawn."""
-        return False
 
     def code_blocks(self, latents: int) -> Mapping[str, Sequence[int]]:
         """The class is the last dimension, style all others."""
@@ -195,7 +186,7 @@ class AAESupervised(Method):
 
 
 @dataclass(frozen=True)
-class AAEClusters(Method):
+class AAEClusters(ClassAAE):
     """Adversarial autoencoder with a class variable learned without labels.
 
     As `AAELabels`, but without labels: the classes are `clusters` that the autoencoder learns unsupervised;
@@ -208,11 +199,9 @@ class AAEClusters(Method):
     clusters: int = 16
 
     name: ClassVar[str] = "aae_clusters"
-    own_networks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"clusters": 2}
     renamed: ClassVar[Mapping[str, str]] = {"adversarial_weight": "adversarial_rate"}
     strength: ClassVar[str | None] = "adversarial_rate"
-    citation: ClassVar[str] = CITATION
 
     @property
     def players(self) -> tuple[Player, ...]:
@@ -224,16 +213,6 @@ class AAEClusters(Method):
         """The encoder against the discriminators."""
         return (_matching(self.adversarial_rate),)
 
-    @property
-    def turns(self) -> tuple[tuple[str, ...], ...]:
-        """The encoder against the discriminators moves last."""
-        return (AUTOENCODER, STYLE, CLASSES), (REGULARISER,)
-
-    @property
-    def stochastic(self) -> bool:
-        """No code is drawn."""
-        return False
-
     def code_blocks(self, latents: int) -> Mapping[str, Sequence[int]]:
         """The class is the last dimension, style all others."""
         return class_blocks(latents)
@@ -244,7 +223,7 @@ class AAEClusters(Method):
 
 
 @dataclass(frozen=True)
-class AAEHeads(Method):
+class AAEHeads(ClassAAE):
     """Adversarial autoencoder whose clusters each have a learned centre.
 
     Each cluster has a head in the space of codes: the code is z + y W; [1], section 7.
@@ -266,11 +245,9 @@ class AAEHeads(Method):
     clusters: int = 20
 
     name: ClassVar[str] = "aae_heads"
-    own_networks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"clusters": 2}
     renamed: ClassVar[Mapping[str, str]] = {"adversarial_weight": "adversarial_rate"}
     strength: ClassVar[str | None] = "eta"
-    citation: ClassVar[str] = CITATION
 
     @property
     def players(self) -> tuple[Player, ...]:
@@ -281,16 +258,6 @@ class AAEHeads(Method):
     def phases(self) -> tuple[Phase, ...]:
         """The encoder against the discriminators."""
         return (_matching(self.adversarial_rate),)
-
-    @property
-    def turns(self) -> tuple[tuple[str, ...], ...]:
-        """The encoder against the discriminators moves last."""
-        return (AUTOENCODER, STYLE, CLASSES), (REGULARISER,)
-
-    @property
-    def stochastic(self) -> bool:
-        """No code is drawn."""
-        return False
 
     def losses(self, step: StepContext) -> Losses:
         """The objectives of all players and of the encoder against them."""

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from unweave.data.supervision import Chosen
 from unweave.errors import UnweaveError
 from unweave.methods.method import Blueprint, Losses, Method, Player, Setting, StepContext
-from unweave.methods.sampling import Labels, Sampling
+from unweave.methods.sampling import Labels, Sampling, label_dimensions, names_in
 from unweave.methods.step import network_of
 from unweave.nn.distributions.categorical import Categorical, indicators
 from unweave.nn.distributions.gaussian import Gaussian
@@ -79,8 +79,8 @@ class GeneralizedM2(Method):
         graph_of(self.inference, self.generation)
         if not isinstance(self.temperature, Tensor) and self.temperature == 0:
             raise UnweaveError("temperature of generalized_m2 must be > 0; got 0. The default is 0.66.")
-        for name in _names(self.continuous):
-            if name not in _names(self.factors):
+        for name in names_in(self.continuous):
+            if name not in names_in(self.factors):
                 raise UnweaveError(
                     f'continuous of generalized_m2 must be names of its factors, "{self.factors}", or "all" '
                     f'where these are "all"; got "{name}".'
@@ -97,8 +97,8 @@ class GeneralizedM2(Method):
         return Labels(self.labels, Chosen(self.factors))
 
     def content_dimensions(self, latents: int) -> int:  # noqa: ARG002
-        """The number of labelled factors; 0 for "all", whose number only the data set knows."""
-        return 0 if self.factors == "all" else len(self.factors.split(","))
+        """One for each labelled factor."""
+        return label_dimensions(self.factors)
 
     def predict(self, networks: Mapping[str, nn.Module], images: Tensor) -> Tensor:
         """(P, B, k): the most likely value of each labelled factor by q at the means of other variables."""
@@ -184,7 +184,7 @@ class GeneralizedM2(Method):
         """The positions of continuous labels."""
         if self.continuous == self.factors:
             return list(range(labels))
-        return [_names(self.factors).index(name) for name in _names(self.continuous)]
+        return [names_in(self.factors).index(name) for name in names_in(self.continuous)]
 
 
 @dataclass(frozen=True)
@@ -218,10 +218,6 @@ def _inserted(
         return indicators(label, model.widths[name], q.log_probabilities)
     place = step.draws.uniform(f"labelled {name}", label.shape[-1], 1).squeeze(-1) - 0.5
     return model.standardised(label.to(q.mean) + place, name)
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def log_density(distribution: Gaussian | Categorical, values: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from unweave.errors import UnweaveError
 from unweave.methods.m1 import CITATION, most_likely
 from unweave.methods.m2 import bounds_of, check_classes
 from unweave.methods.method import Blueprint, Losses, Method, Player, Setting, StepContext
-from unweave.methods.sampling import Labels, Sampling
+from unweave.methods.sampling import Labels, Sampling, label_dimensions
 from unweave.methods.step import network_of
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.networks.feature_model import FeatureModel
@@ -83,8 +83,8 @@ class M1M2(Method):
         return Labels(self.labels, Chosen(self.factors))
 
     def content_dimensions(self, latents: int) -> int:  # noqa: ARG002
-        """The number of labelled factors; 0 for "all", whose number only the data set knows."""
-        return 0 if self.factors == "all" else len(self.factors.split(","))
+        """One for each labelled factor."""
+        return label_dimensions(self.factors)
 
     def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
         """The code of images: labels, and z, at the mean of q(h|x)."""

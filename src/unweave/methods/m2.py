@@ -17,7 +17,7 @@ from unweave.data.supervision import Chosen
 from unweave.errors import UnweaveError
 from unweave.methods.m1 import CITATION
 from unweave.methods.method import Blueprint, Losses, Method, Player, Setting, StepContext
-from unweave.methods.sampling import Labels, Sampling
+from unweave.methods.sampling import Labels, Sampling, label_dimensions
 from unweave.methods.step import network_of
 from unweave.nn.distributions.categorical import Categorical, indicators
 from unweave.nn.distributions.gaussian import Gaussian
@@ -72,8 +72,8 @@ class M2(Method):
         return Labels(self.labels, Chosen(self.factors))
 
     def content_dimensions(self, latents: int) -> int:  # noqa: ARG002
-        """The number of labelled factors; 0 for "all", whose number only the data set knows."""
-        return 0 if self.factors == "all" else len(self.factors.split(","))
+        """One for each labelled factor."""
+        return label_dimensions(self.factors)
 
     def predict(self, networks: Mapping[str, nn.Module], images: Tensor) -> Tensor:
         """(P, B, k): the most likely value of each labelled factor by q(y|x), for images (P, B, c, h, w)."""

@@ -227,10 +227,10 @@ class Method(ABC):
         A method that is not `stochastic` never trains the variances of an architecture's encoder.
         """
         for network in networks.values():
+            if isinstance(network, Encoder) and not self.stochastic:
+                return certain(network.encode(images).mean)
             if isinstance(network, Encodes):
-                posterior = network.encode(images)
-                untrained_variance = isinstance(network, Encoder) and not self.stochastic
-                return certain(posterior.mean) if untrained_variance else posterior
+                return network.encode(images)
         raise UnweaveError(f"no network of {self.name} encodes images. One of them needs encode(images).")
 
     def decode(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:

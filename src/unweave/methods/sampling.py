@@ -102,6 +102,14 @@ def labels_in_turn(sizes: Sequence[int]) -> tuple[int, ...]:
 
 def factors_in(text: int | str) -> int | tuple[str, ...]:
     """A number of factors, or the names in a text: "shape, scale" -> ("shape", "scale")."""
-    if isinstance(text, int):
-        return text
+    return text if isinstance(text, int) else names_in(text)
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names in a text with commas between them."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def label_dimensions(factors: str) -> int:
+    """The number of codes for labels, one per factor; 0 for "all", whose number only the data set knows."""
+    return 0 if factors == "all" else len(names_in(factors))

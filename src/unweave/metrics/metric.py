@@ -33,7 +33,7 @@ COUNTS = ("active", "accuracy", "efficiency", "size")
 # so halves do not show how such a score varies.
 MEMORISED = ("informativeness_train",)
 
-# Above this many codes a suite measures its slow metrics approximately; see ForWideCodes.
+# Above this many codes a suite measures its slow metrics approximately; see Metric.for_wide_codes.
 WIDE = 256
 
 
@@ -44,15 +44,8 @@ class Mixed(NamedTuple):
     word: str = ""
 
 
-class ForWideCodes(NamedTuple):
-    """Options and estimator of a metric of a suite if there are more than `WIDE` codes."""
-
-    options: Mapping[str, Any]
-    estimator: str
-
-
-class ForDiscreteCodes(NamedTuple):
-    """Options and estimator of a metric if all codes are known to have a few values only."""
+class Variant(NamedTuple):
+    """Options and estimator that replace those of a metric for some codes."""
 
     options: Mapping[str, Any]
     estimator: str
@@ -84,8 +77,8 @@ class Metric:
     sizes: tuple[int, ...] = ()  # training sizes; those that there are enough points for are run
     factors_as: FactorsAs = "labels"  # how factors that are not all whole numbers are given to it
     mixed: Mixed | None = None  # what is called in its place for such factors
-    for_wide_codes: ForWideCodes | None = None
-    for_discrete_codes: ForDiscreteCodes | None = None
+    for_wide_codes: Variant | None = None  # in a suite, if there are more than `WIDE` codes
+    for_discrete_codes: Variant | None = None  # if all codes are known to have a few values only
     depends_on_scale: bool = False  # whether its scores depend on the scale that a prior gives to codes
     halves_rows: bool = False  # of rows, one half gives the points to fit on and the other those to test on
 
@@ -113,6 +106,7 @@ class Metric:
         study: n, the number of points, or of points to train and to test on; `rows`, the number of rows among
         which an intervening metric had to look for matching ones; `halves`, if one half of these is fitted to
         and the other is tested on; `disjoint`, if test points show other images than training points;
+        `factors:a|b+c`, if one block of codes should hold the factor a and another b and c;
         `standardised`, if the codes have no scale of their own and the score depends on it.
 
         >>> from unweave.metrics import metric_named

@@ -6,6 +6,8 @@ This table says what the function of a metric is called with and what the protoc
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -36,6 +38,7 @@ class Conditions(NamedTuple):
     rows: int | None = None  # among which matching ones were looked for, where no others can be encoded
     disjoint: bool = False  # whether test points show other images than training points
     standardised: bool = False  # whether metrics that depend on the scale of codes get standardised ones
+    blocks: str = ""  # which factors the blocks of codes should hold, as `block_word` states it
 
 
 PUBLISHED = Conditions()
@@ -63,7 +66,22 @@ class Inputs:
             words.append(f"rows{conditions.rows}")
         if "disjoint" in other:
             words.append("disjoint")
+        if "blocks" in other:
+            words.append(conditions.blocks)
         return words
+
+
+def block_word(columns: Mapping[str, Sequence[int]], names: Sequence[str]) -> str:
+    """The word of a protocol for the factors that blocks should hold, whatever the blocks are called.
+
+    Groups are in the order of the factors. Characters with a meaning in protocols become "_" in the names.
+
+    >>> block_word({"style": [0, 2], "content": [1]}, ["size", "shape", "x, y"])
+    'factors:size+x__y|shape'
+    """
+    plain = [re.sub(r"[^\w.-]", "_", name) for name in names]
+    groups = sorted(sorted(held) for held in columns.values() if held)
+    return f"factors:{'|'.join('+'.join(plain[j] for j in held) for held in groups)}" if groups else ""
 
 
 INPUTS: dict[Needs, Inputs] = {
@@ -106,12 +124,13 @@ INPUTS: dict[Needs, Inputs] = {
         "codes, factors, test data or a third of them, and the codes and factors of each block",
         ("codes", "factors", "blocks", "block_factors"),
         options=("test", "factor_names"),
-        uses=("train", "test", "disjoint"),
+        uses=("train", "test", "disjoint", "blocks"),
     ),
     "swaps": Inputs(
         "a run: codes and factors, the codes and factors of each block, and a judge of decoded images",
         ("codes", "factors", "blocks", "block_factors", "judge"),
         options=("factor_names",),
+        uses=("counted", "blocks"),
     ),
 }
 

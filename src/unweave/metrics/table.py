@@ -18,7 +18,7 @@ from unweave.metrics.infomec import infomec
 from unweave.metrics.irs import irs
 from unweave.metrics.jemmig import jemmig
 from unweave.metrics.med import med
-from unweave.metrics.metric import Change, ForDiscreteCodes, Metric, Mixed
+from unweave.metrics.metric import Change, Metric, Mixed, Variant
 from unweave.metrics.mig import mig, mig_posterior
 from unweave.metrics.mig_sup import mig_sup
 from unweave.metrics.mixed import sap_mixed
@@ -212,7 +212,7 @@ METRICS: tuple[Metric, ...] = (
             "Explicitness is scored on its own training data and depends on the 100 steps of the solver.",
         ),
         compares_factors=("modularity",),
-        for_discrete_codes=ForDiscreteCodes({"discrete": True}, "infomec[counted,logistic100]"),
+        for_discrete_codes=Variant({"discrete": True}, "infomec[counted,logistic100]"),
     ),
     Metric(
         "mig_sup",

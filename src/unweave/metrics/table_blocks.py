@@ -9,6 +9,12 @@ from unweave.metrics.metric import Metric
 from unweave.metrics.swap_consistency import swap_consistency
 
 _PROBE = "Knowledge is a lower bound: a larger probe, or more points, might find more."
+_ASSIGNMENT = (
+    "It depends on which factors a block should hold. The protocol states them, as factors:shape|scale+x."
+)
+_NOISE = (
+    "Means of q(z|x) can show what is below the noise of q(z|x), which no decoder can use; samples do not."
+)
 _ONE_BLOCK = "How codes are laid out within a block is not seen: a rotation within a block hardly changes it."
 
 BLOCKS: tuple[Metric, ...] = (
@@ -21,11 +27,7 @@ BLOCKS: tuple[Metric, ...] = (
         citations.GABBAY2020,
         frozenset({"scale"}),
         range=(-1.0, 1.0),
-        flaws=(
-            "It depends on which factors a block should hold. Compare only scores with the same assignment.",
-            _PROBE,
-            _ONE_BLOCK,
-        ),
+        flaws=(_ASSIGNMENT, _PROBE, _NOISE, _ONE_BLOCK),
     ),
     Metric(
         "block_mig",
@@ -38,6 +40,7 @@ BLOCKS: tuple[Metric, ...] = (
         flaws=(
             "It does not ask which block holds a factor: all factors in one block score 1.",
             _PROBE,
+            _NOISE,
             _ONE_BLOCK,
         ),
     ),
@@ -51,7 +54,7 @@ BLOCKS: tuple[Metric, ...] = (
         frozenset({"sign", "scale", "dead"}),
         flaws=(
             "The judge learned from images of the data set, so it may misread very blurred decoded images.",
-            "It depends on which factors a block should hold. Compare only scores with the same assignment.",
+            _ASSIGNMENT,
             "Judges that were trained on different devices differ slightly.",
         ),
     ),

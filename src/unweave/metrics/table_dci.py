@@ -5,10 +5,10 @@ from __future__ import annotations
 from unweave.metrics import citations
 from unweave.metrics.dci import dci
 from unweave.metrics.dci_es import dci_es
-from unweave.metrics.metric import ForWideCodes, Metric, Mixed
+from unweave.metrics.metric import Metric, Mixed, Variant
 from unweave.metrics.mixed import dci_mixed
 
-_HISTOGRAM = ForWideCodes({"model": "histogram"}, "dci[histogram-trees100,depth3,rate0.1,bins64,codes8+56]")
+_HISTOGRAM = Variant({"model": "histogram"}, "dci[histogram-trees100,depth3,rate0.1,bins64,codes8+56]")
 
 DCI_METRICS: tuple[Metric, ...] = (
     Metric(

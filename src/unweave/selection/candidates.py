@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import pandas as pd
 
@@ -19,6 +20,8 @@ from unweave.runs.spec import RunSpec
 from unweave.runs.store import RunFolder
 from unweave.study.folder import StudyFolder
 from unweave.study.table import Row, results_table, score_rows
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,14 @@ class Candidate:
     def setting(self) -> RunSpec:
         """Everything about the run but its seed."""
         return dataclasses.replace(self.spec, seed=0)
+
+    def attempt(self, action: Callable[[], Result], notes: list[str]) -> Result | None:
+        """What the action returns; if it fails, None and a note that the run is left out."""
+        try:
+            return action()
+        except UnweaveError as error:
+            notes.append(f"Left out {self.folder.path}: {error}")
+            return None
 
 
 @dataclass(frozen=True)

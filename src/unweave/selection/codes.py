@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,17 +66,13 @@ def codes_of(
     for i, candidate in enumerate(candidates.runs):
         codes = _stored_codes(candidate, images)
         if codes is None:
-            try:
-                run = Run(candidate.folder, device, place, data_root)
-            except UnweaveError as error:
-                notes.append(f"Left out {candidate.folder.path}: {error}")
+            run = candidate.attempt(partial(Run, candidate.folder, device, place, data_root), notes)
+            if run is None:
                 continue
             if drawn is None:
                 drawn = drawn_images(run.data, images)
-            try:
-                codes = encoded(run, drawn)
-            except UnweaveError as error:
-                notes.append(f"Left out {candidate.folder.path}: {error}")
+            codes = candidate.attempt(partial(encoded, run, drawn), notes)
+            if codes is None:
                 continue
             tensors = {"mean": torch.from_numpy(codes.mean), "kl": torch.from_numpy(codes.kl)}
             write_tensors(_path(candidate, images), tensors)

@@ -7,9 +7,8 @@ labels, ICLR 2020.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ from unweave.data.grid import GroundTruth
 from unweave.data.supervision import Labelled, labelled, split
 from unweave.errors import UnweaveError
 from unweave.metrics import dci, mig
+from unweave.metrics.information import numbered
 from unweave.progress import Progress
 from unweave.runs.run import Run
 from unweave.selection.candidates import Candidate, Candidates
@@ -49,33 +49,19 @@ def few_label_scores(
     scores: dict[str, dict[str, float]] = {}
     notes: list[str] = []
     for number, candidate in enumerate(candidates.runs, 1):
-        with _noted(candidate, notes):
-            run = Run(candidate.folder, device, place, data_root)
-            truth = _ground_truth(run)
+        opened = candidate.attempt(partial(_opened, candidate, device, place, data_root), notes)
+        if opened is not None:
+            run, truth = opened
             measured = measured or _LabelledImages.of(truth, labels)
-            codes = encoded(run, measured.images).mean
-            scores[candidate.id] = scores_of(codes, measured.points)
+            of_run = candidate.attempt(partial(measured.scores, run), notes)
+            if of_run is not None:
+                scores[candidate.id] = of_run
         if tell:
             tell(number, len(candidates.runs), "measuring")
     if not scores:
         raise UnweaveError(f"no run in {candidates.path} can be measured. {' '.join(notes)}")
     runs = tuple(run for run in candidates.runs if run.id in scores)
     return replace(candidates, runs=runs, notes=(*candidates.notes, *notes)), scores
-
-
-class TooFewLabelsError(UnweaveError):
-    """No run can be measured with so few labels."""
-
-
-@contextmanager
-def _noted(candidate: Candidate, notes: list[str]) -> Iterator[None]:
-    """Note why a run cannot be measured, and go on with the others."""
-    try:
-        yield
-    except TooFewLabelsError:
-        raise
-    except UnweaveError as error:
-        notes.append(f"Left out {candidate.folder.path}: {error}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,19 +79,21 @@ class _LabelledImages:
         values = [len(np.unique(column)) for column in points.labels.T]
         if labels < LEAST_LABELS or max(values) > len(split(points, TRAINING_SHARE)[0]):
             least = max(LEAST_LABELS, math.ceil(max(truth.sizes) / TRAINING_SHARE))
-            raise TooFewLabelsError(
+            raise UnweaveError(
                 f"{labels:,} labels are too few to choose runs on {truth.name}, whose largest factor has "
                 f"{max(truth.sizes):,} values. Take {least:,} labels or more."
             )
         return cls(points, truth.observe(points.factors, stream.child("images")))
 
+    def scores(self, run: Run) -> dict[str, float]:
+        """The scores of a run."""
+        return scores_of(encoded(run, self.images).mean, self.points)
+
 
 def scores_of(codes: NDArray[np.floating], points: Labelled) -> dict[str, float]:
     """The scores of codes (n, d) of n labelled points."""
     cut = len(split(points, TRAINING_SHARE)[0])
-    # A few labels miss values of large factors, so the values that occur are renumbered.
-    columns = [np.unique(column, return_inverse=True)[1] for column in points.labels.T]
-    labels = np.stack(columns, axis=1)
+    labels = numbered(points.labels)  # a few labels miss values of large factors
     fitted = dci(codes[:cut], labels[:cut], test=(codes[cut:], labels[cut:]))
     return {"few_labels.dci": fitted.disentanglement, "few_labels.mig": mig(codes, labels)}
 
@@ -119,8 +107,12 @@ def few_label_protocol(score: str, labels: int) -> str:
     return f"{_ESTIMATORS[score]},labels{labels}]"
 
 
-def _ground_truth(run: Run) -> GroundTruth:
+def _opened(
+    candidate: Candidate, device: str, place: str | Path | None, data_root: Path | None
+) -> tuple[Run, GroundTruth]:
+    """A run, and the data set that it was trained on."""
+    run = Run(candidate.folder, device, place, data_root)
     data = run.data
     if not isinstance(data, GroundTruth):
         raise UnweaveError(f"a choice by labels needs data with known factors; {data.name} has none.")
-    return data
+    return run, data
