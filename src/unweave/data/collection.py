@@ -11,8 +11,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -129,6 +130,12 @@ class Collection:
         if not matches.enough:
             raise UnweaveError(f"{self.name}: {matches.summary}. {self._advice(shared)}")
         return matches.draw(n, size, Stream.of(seed).child("groups"))
+
+    def torch(self, *, points: int | None = None, seed: int = 0, scale: bool = True) -> Any:
+        """The data as a torch data set of pairs (image, values): `unweave.integrations.TorchDataset`."""
+        # Imported by name: this package does not depend on torch.
+        module = import_module("unweave.integrations.torch_data")
+        return module.TorchDataset(self, points=points, seed=seed, scale=scale)
 
     def position(self, name: str) -> int:
         """The column of a factor, by its name."""

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -164,6 +165,12 @@ class GroundTruth:
         held = np.where(mask, first, -1)
         others = [self._draw(stream.child("member", i), held) for i in range(1, size)]
         return np.stack([first, *others], axis=1)
+
+    def torch(self, *, points: int | None = None, seed: int = 0, scale: bool = True) -> Any:
+        """The data as a torch data set of pairs (image, factors): `unweave.integrations.TorchDataset`."""
+        # Imported by name: this package does not depend on torch.
+        module = import_module("unweave.integrations.torch_data")
+        return module.TorchDataset(self, points=points, seed=seed, scale=scale)
 
     def position(self, name: str) -> int:
         """The column of a factor, by its name."""

@@ -22,7 +22,9 @@ from unweave.layout import WEIGHTS_FILE
 from unweave.methods.method import Blueprint
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.distributions.likelihood import likelihood_named, reconstruction_loss
+from unweave.runs.exporting import export_onnx, export_programs
 from unweave.runs.figures import loss_figure, sheet_figure
+from unweave.runs.modules import Modules, modules_of
 from unweave.runs.spec import RunSpec
 from unweave.runs.store import RunFolder
 from unweave.runs.summary import summary_html
@@ -41,6 +43,7 @@ from unweave.runs.views import (
 from unweave.streams import Stream
 from unweave.training.batches import Data
 from unweave.training.trainer import pick_device
+from unweave.zoo import run_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +64,8 @@ class Run:
     arrays or torch tensors, whichever comes in.
 
     `data` is what it was trained on, or the path where that lies now. Without it, the data set is opened
-    by its name, or where it lay, when asked for.
+    by its name, or where it lay, when asked for. `checkpoint` is the step of a checkpoint whose weights are
+    used instead of the trained ones: such a run has not finished.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class Run:
         device: str | torch.device = "cpu",
         data: Data | str | Path | None = None,
         data_root: str | Path | None = None,
+        checkpoint: int | None = None,
     ) -> None:
         self.folder, self.spec, self._data, self._data_root = folder, folder.spec, data, data_root
         for sentence in self.spec.changed_plugins():
@@ -77,7 +82,7 @@ class Run:
             warnings.warn(text, PluginChangedWarning, stacklevel=2)
         self.device = pick_device(str(device))
         self._chunk = CHUNK.get(self.device.type, 1024)
-        weights = folder.weights()
+        weights = folder.weights() if checkpoint is None else folder.checkpoint_weights(checkpoint)
         self.shape: tuple[int, int, int] = tuple(folder.origin["image_shape"])
         # Initial weights, which are replaced at once, of networks for a population of one.
         plan = Blueprint(
@@ -208,6 +213,23 @@ class Run:
         """The logged losses over the steps, as a figure with one panel each; by default all of them."""
         return loss_figure(self.log, terms, f"{title(self)}, seed {self.spec.seed}")
 
+    def modules(self) -> Modules:
+        """Encoder and decoder as modules of torch for images (B, c, h, w).
+
+        They are copies on the CPU, whose weights can be trained.
+        """
+        return modules_of(
+            self.spec.method, self.networks, self.shape, self.spec.latents, self.spec.likelihood
+        )
+
+    def to_onnx(self, folder: str | Path) -> list[Path]:
+        """Write encoder.onnx (images -> mean, log_var) and decoder.onnx (codes -> images) into a folder."""
+        return export_onnx(self.modules(), self.shape, self.spec.latents, Path(folder).expanduser())
+
+    def to_torch_export(self, folder: str | Path) -> list[Path]:
+        """Write encoder.pt2 and decoder.pt2 into a folder, which `torch.export.load` reads."""
+        return export_programs(self.modules(), self.shape, self.spec.latents, Path(folder).expanduser())
+
     def _examples(self, images: NDArray[Any] | Tensor | None) -> Images:
         """The images to show as uint8; those of the data set if none are given."""
         if images is None:
@@ -247,12 +269,12 @@ def load(
     data_root: str | Path | None = None,
     data: Data | str | Path | None = None,
 ) -> Run:
-    """Open the folder of a finished run.
+    """Open the folder of a finished run, or a trained model by name: `load("zoo:beta_tcvae-10")`.
 
     Your own data is opened where it lay when the run was trained. If it has moved, `data` is its new path,
     or the data as an object. `data_root` is the folder of the official files of data sets.
     """
-    folder = RunFolder(Path(path).expanduser())
+    folder = RunFolder(run_path(path))
     if data is not None and not isinstance(data, str | Path):
         check_recorded(data, folder.spec.data, folder.origin)
     return Run(folder, device, data, data_root)

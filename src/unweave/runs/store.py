@@ -157,6 +157,15 @@ class RunFolder:
         """What `save_checkpoint` wrote."""
         return read_tensors(self._checkpoint_path(step))
 
+    def checkpoint_weights(self, step: int) -> dict[str, Tensor]:
+        """The weights in a checkpoint, by the names that `weights` has."""
+        state = self.load_checkpoint(step)
+        return {
+            name.removeprefix("weights."): tensor
+            for name, tensor in state.items()
+            if name.startswith("weights.")
+        }
+
     def drop_checkpoints(self, keep: int | None = None) -> None:
         """Remove all checkpoints but one, and what a killed process has left of its writing."""
         remove_parts(self.path)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from pathlib import Path
@@ -17,6 +18,7 @@ from unweave.runs.run import Run, folder_name
 from unweave.runs.spec import RunSpec, spec_of
 from unweave.runs.store import RunFolder
 from unweave.training.batches import Data
+from unweave.training.loggers.writer import LogWriter
 from unweave.training.memory import train_what_fits
 from unweave.training.trainer import Plan, Report, Tell, default_precision
 
@@ -29,6 +31,7 @@ def train(
     device: str = "auto",
     progress: bool | None = None,
     tell: Tell | None = None,
+    log_to: str | Sequence[str] = (),
     **settings: Any,
 ) -> Run:
     """Train one model, or open it if it has been trained before; returns the run.
@@ -42,6 +45,8 @@ def train(
 
     Progress is shown on standard error or in the notebook. `progress=False` shows nothing. `tell` is a
     function that gets a Report at each line of the log; progress is then shown only with `progress=True`.
+    `log_to` names trackers that get the losses too: "tensorboard", "wandb", "mlflow", or your own logger,
+    "file.py:Name". A tracker that fails causes a warning, and training continues.
 
     >>> import unweave
     >>> run = unweave.train(unweave.methods.BetaVAE(beta=4), data="dsprites", steps=1000)  # doctest: +SKIP
@@ -56,8 +61,18 @@ def train(
     folder = RunFolder(Path(out).expanduser() / folder_name(spec))
     shows = tell is None if progress is None else progress
     with _shown_progress(spec, folder, tell) if shows else nullcontext(tell) as report:
-        train_what_fits([spec], source, [folder.path], Plan(device), report)
+        _train_and_log(spec, source, folder, Plan(device), report, log_to)
     return Run(folder, data=source)
+
+
+def _train_and_log(
+    spec: RunSpec, data: Data, folder: RunFolder, plan: Plan, tell: Tell | None, log_to: str | Sequence[str]
+) -> None:
+    """Train a run, and send its losses to trackers."""
+    names = [log_to] if isinstance(log_to, str) else log_to
+    with LogWriter(names, {spec.id: (spec, folder.path)}, warnings.warn) as logs:
+        train_what_fits([spec], data, [folder.path], plan, logs.after(tell))
+        logs.finish(spec.id, {})
 
 
 def _as_method(method: object) -> Method:

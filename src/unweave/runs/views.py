@@ -122,7 +122,12 @@ def swaps(model: Model, images: Images, rows: int = CONTENTS, columns: int = SHO
 
 def spans(model: Model, codes: NDArray[Any]) -> NDArray[Any]:
     """(d, 2): from where to where each dimension moves, given the codes (n, d) of images."""
-    if model.spec.method.stochastic:
+    return code_spans(codes, model.spec.method.stochastic)
+
+
+def code_spans(codes: NDArray[Any], has_prior: bool) -> NDArray[Any]:
+    """(d, 2): the range of a standard normal prior, or the central 95% of codes (n, d) without one."""
+    if has_prior:
         return np.tile([-REACH, REACH], (codes.shape[1], 1))
     return np.asarray(np.quantile(codes, [TAIL, 1 - TAIL], axis=0).T)
 
