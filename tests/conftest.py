@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,15 +8,34 @@ from pathlib import Path
 import pytest
 
 # The workers of a test run share the cores already. Libraries of linear algebra read the variable when they
-# are loaded, so it is set before torch and NumPy are imported; commands that tests start inherit it.
+# are loaded, so torch and NumPy are imported later; commands that tests start inherit it.
 os.environ["OMP_NUM_THREADS"] = "1"
-import torch
-
-from unweave.report.style import SETTINGS
-
-torch.set_num_threads(1)
 
 ROOT = Path(__file__).parents[1]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give torch one thread, and turn garbage collection off while tests are collected.
+
+    It would take a quarter of that time. The process that only hands tests to workers needs neither.
+    """
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        import torch
+
+        torch.set_num_threads(1)
+        gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and collected tests out of later garbage collections."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """Let the modules be freed at exit; some libraries report leaks otherwise."""
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +49,8 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="module")
 def quick_fonts() -> Iterator[None]:
     """Write fonts of PDF files as Type 3: subsets of TrueType fonts take half of the time of a report."""
+    from unweave.report.style import SETTINGS
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(SETTINGS, "pdf.fonttype", 3)
         yield
@@ -39,5 +61,5 @@ def reference() -> Path:
     """Folder of reference data that is not part of the repository."""
     folder = ROOT.parent / "shared"
     if not folder.is_dir():
-        pytest.skip("the reference data beside the repository are not here")
+        pytest.skip("the shared folder is not available")
     return folder

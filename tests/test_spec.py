@@ -77,7 +77,7 @@ SPECS = specs()
 
 
 @given(SPECS)
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 def test_a_spec_survives_json(spec: RunSpec) -> None:
     again = RunSpec.from_dict(json.loads(json.dumps(spec.to_dict())))
     assert again == spec
@@ -86,7 +86,7 @@ def test_a_spec_survives_json(spec: RunSpec) -> None:
 
 
 @given(SPECS, SPECS)
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 def test_ids_are_equal_where_specs_are(one: RunSpec, other: RunSpec) -> None:
     assert (one.id == other.id) == (one == other)
 

@@ -5,11 +5,10 @@ import re
 import signal
 import subprocess
 import sys
-import types
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from cyclopts import CycloptsError
@@ -17,7 +16,8 @@ from PIL import Image
 
 import unweave
 from command_line import run_here
-from unweave.commands.train import Options, _tensorboard, specs_of, train_app
+from training.tiny import TINY
+from unweave.commands.train import Options, specs_of, train_app
 from unweave.display.progress import losses
 from unweave.errors import UnweaveError
 from unweave.methods import QLAE, VAE, BetaTCVAE, BetaVAE, FactorVAE, InfoVAE
@@ -266,43 +266,29 @@ def test_folders_and_checkpoints_that_are_not_of_the_run(tmp_path: Path) -> None
     assert (folder / "weights.safetensors").read_bytes() == whole
 
 
-def test_tensorboard_is_told_of_each_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written: list[tuple[str, str, float, int]] = []
-
-    class Writer:
-        def __init__(self, folder: str, purge_step: int) -> None:
-            self.folder = folder
-            assert purge_step == 10
-
-        def __enter__(self) -> "Writer":
-            return self
-
-        def __exit__(self, *_arguments: object) -> None:
-            written.append((self.folder, "closed", 0.0, 0))
-
-        def add_scalar(self, name: str, value: float, step: int) -> None:
-            written.append((self.folder, name, value, step))
-
-    module = types.ModuleType("torch.utils.tensorboard")
-    module.SummaryWriter = Writer  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
-    reports: list[Report] = []
-    with ExitStack() as stack:
-        tell = _tensorboard(reports.append, {"a": tmp_path / "a", "b": tmp_path / "b"}, stack)
-        tell(Report(10, 20, ("a", "b"), ({"kl": 1.0}, {"kl": 2.0}), 0.0))
-        tell(Report(20, 20, ("b",), ({"kl": 3.0},), 0.0))
-    a, b = str(tmp_path / "a" / "tensorboard"), str(tmp_path / "b" / "tensorboard")
-    assert written[:3] == [(a, "kl", 1.0, 10), (b, "kl", 2.0, 10), (b, "kl", 3.0, 20)]
-    assert {folder for folder, name, *_ in written[3:] if name == "closed"} == {a, b}
-    assert [report.step for report in reports] == [10, 20]
+def test_losses_scores_and_pictures_go_to_a_logger(tmp_path: Path) -> None:
+    factors = TINY.factors_at(np.arange(len(TINY)))
+    np.savez(tmp_path / "squares.npz", images=TINY.observe(factors), factors=factors)
+    logger = Path(__file__).parent / "loggers" / "recording.py"
+    options = [*QUICK[:-1], "--data", "squares.npz", "--architecture", "mlp", "--latents", "2"]
+    done = run_here("train", "vae", *options, "--log-to", f"{logger}:Recorder", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    [path] = (tmp_path / "runs").iterdir()
+    calls = [json.loads(line) for line in (path / "Recorder" / "calls.jsonl").read_text().splitlines()]
+    [(_, step, terms)] = [call for call in calls if call[0] == "log"]
+    assert step == 4
+    assert terms == json.loads((path / "result.json").read_text())["terms"]
+    [(_, scores, pictures)] = [call for call in calls if call[0] == "finish"]
+    assert {"mig", "sap"} <= set(scores)
+    assert pictures == ["reconstructions.png", "traversals.png"]
 
 
-def test_tensorboard_that_is_not_installed_is_said_first(
+def test_a_logger_that_is_not_installed_is_said_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(UnweaveError, match=r"pip install unweave\[tensorboard\]"):
-        train_here("vae", "--tensorboard", *QUICK, "--out", str(tmp_path / "runs"))
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    with pytest.raises(UnweaveError, match=r'pip install "unweave\[tensorboard\]"'):
+        train_here("vae", "--log-to", "tensorboard", *QUICK, "--out", str(tmp_path / "runs"))
     assert not (tmp_path / "runs").exists()
 
 

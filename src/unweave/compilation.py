@@ -54,14 +54,14 @@ def announced() -> Iterator[None]:
         yield
         return
     announcer = _Announcer()
-    event.register(COMPILE, announcer)  # type: ignore[no-untyped-call]
+    event.register(COMPILE, announcer)
     try:
         yield
     finally:
-        event.unregister(COMPILE, announcer)  # type: ignore[no-untyped-call]
+        event.unregister(COMPILE, announcer)
 
 
-class _Announcer(event.Listener):
+class _Announcer(event.Listener):  # type: ignore[misc]
     """Writes one line to standard error when the first function of a metric is compiled."""
 
     def __init__(self) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ class Case:
     expected: dict[str, Any]
 
 
+@cache
 def load_case(folder: Path, name: str) -> Case:
     facts = json.loads((folder / "reference" / "metric_cases.json").read_text())[name]
     with np.load(folder / "reference" / "metric_cases.npz", allow_pickle=False) as arrays:

@@ -13,6 +13,7 @@ from unweave.metrics import METRICS, Metric, Representation, compute
 from unweave.metrics.metric import COUNTS, Change
 from unweave.streams import Stream
 
+pytestmark = pytest.mark.usefixtures("small_forests")
 # Scores by models that take long to fit: they see two kinds of codes.
 SLOW = {
     "downstream_logistic",
@@ -35,7 +36,7 @@ FEW_DRAWS: dict[str, dict[str, Any]] = {
     "flatness": {"repeats": 32},
     "factored_components": {"repeats": 32, "triplets": 8},
     "sepin": {"samples": 100},
-    "dci_es_mlp": {"updates": 50},
+    "dci_es_mlp": {"updates": 20},
     "block_separation": {"updates": 50},
     "block_mig": {"updates": 50},
 }

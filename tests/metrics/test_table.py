@@ -21,6 +21,7 @@ from unweave.metrics.examples import EXAMPLES, score_of_example, stored_scores
 from unweave.metrics.metric import COUNTS, Change
 from unweave.streams import Stream
 
+pytestmark = pytest.mark.usefixtures("small_forests")
 DOCS = Path(__file__).parents[2] / "docs/metrics"
 SIZES = (3, 4, 4)
 # Few draws, so that all tests together take seconds.
@@ -31,7 +32,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "z_max_var": {"train": 300, "test": 100, "batch": 16, "variance_points": 500},
     "flatness": {"repeats": 64},
     "dci_es_forest": {"trees": 5},
-    "dci_es_mlp": {"updates": 30},
+    "dci_es_mlp": {"updates": 10},
     "factored_components": {"repeats": 64, "triplets": 16},
     "sepin": {"samples": 300},
     "block_separation": {"updates": 30},

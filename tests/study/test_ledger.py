@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unweave.errors import UnweaveError
-from unweave.study.ledger import ATTEMPTS, DEATHS, LEASE, Ledger, Task, process_start
+from unweave.locks import process_start
+from unweave.study.ledger import ATTEMPTS, DEATHS, LEASE, Ledger, Task
 
 TRAIN = [Task(f"u{i}", "train", f"u{i}") for i in range(3)]
 EVALUATE = [Task(f"r{i}", "evaluate", f"u{i}", "mig") for i in range(3)]

@@ -106,8 +106,7 @@ OTHERS = {
     "impossibility dsprites --points 0 0": "points are two whole numbers",
     "impossibility dsprites -o empty": "empty is a folder. Name a file to write.",
     "impossibility dsprites --mixing magic": 'Choose from: "reflection", "cosines".',
-    "cite": "name what to cite",
-    "cite nosuch": 'there is no data set or method "nosuch".',
+    "cite nosuch": 'there is no data set, metric or method "nosuch".',
     "trian": 'Unknown command "trian". Did you mean "train"?',
 }
 GROUPS = {"train": TRAIN, "evaluate": EVALUATE, "study": STUDY, "": OTHERS}

@@ -19,7 +19,11 @@ RUN = "runs/run"
 DOWNLOADS = "downloads files"
 PUBLISHED = "needs the published results, which are not part of the project"
 OWN_DATA = "needs the reader's own data; tests/data/test_own_session.py runs it on such data"
+OWN_MODEL = "needs the reader's own model; see tests/explore/test_models.py"
 ONNX = "needs the extra onnx; tests/evaluation/test_frozen.py has a stand-in"
+WANDB = "needs the extra wandb; see tests/loggers/test_wandb.py"
+MLFLOW = "needs the extra mlflow; see tests/loggers/test_mlflow.py"
+WATCHED = "opens a page that stays until Ctrl-C; see tests/explore/test_live_command.py"
 OFFICIAL = "needs the official files of the data set, which are not part of the project"
 REASONS = {
     "data fetch cars3d": DOWNLOADS,
@@ -34,6 +38,11 @@ REASONS = {
     "report --published published/ -o report/": PUBLISHED,
     "report study/ --published published/": PUBLISHED,
     "evaluate RUN --data elsewhere/toys": OWN_DATA,
+    "explore --encoder encoder.onnx --decoder decoder.onnx --data dsprites": OWN_MODEL,
+    "explore --published FOLDER": PUBLISHED,
+    "explore codes.npz": OWN_MODEL,
+    "explore path/to/model.py:Model --data images.npz": OWN_MODEL,
+    "explore theirs.csv --columns columns.toml": "see tests/explore/test_published_explore.py",
     "evaluate model.onnx --data dsprites": ONNX,
     "evaluate model.onnx --data dsprites --metrics headline": ONNX,
     "study run locatello2019_dsprites --engine ray --address auto --population 64": "needs a Ray cluster",
@@ -43,6 +52,9 @@ REASONS = {
         "trains 135 runs for 30,000 steps and more; tests/study/test_spec.py reads the file"
     ),
     "train beta_vae --data toys/": OWN_DATA,
+    "train beta_vae --log-to mlflow": MLFLOW,
+    "train beta_vae --seeds 0-7 --log-to wandb": WANDB,
+    "train beta_vae --seeds 0-7 --sweep beta=1,4 --watch": WATCHED,
     "train ml_vae --data toys/ --shared shape": OWN_DATA,
 }
 RUN_BY_REASON = {"render", "presets", "retry"}  # run by test_commands.py

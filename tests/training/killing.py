@@ -22,7 +22,9 @@ import torch
 from study.chaos import table_of
 from study.tiny import tiny_spec
 from training.test_trainer import spec, train
+from training.tiny import narrow_discriminators
 from unweave.methods import BetaTCVAE, BetaVAE, FactorVAE
+from unweave.streams import Stream
 from unweave.study import StudyFolder
 from unweave.study.planner import plan_of
 from unweave.study.tasks import open_ledger
@@ -37,11 +39,11 @@ State = dict[str, bytes]
 def run_training(folder: Path) -> None:
     """Three runs of two lengths in one population, with a first checkpoint soon."""
     specs = [
-        spec(BetaVAE(4.0), 0, steps=9),
-        spec(BetaTCVAE(beta=6.0), 1, steps=9),
-        spec(FactorVAE(5.0), 2, steps=5),
+        spec(BetaVAE(4.0), 0, steps=5),
+        spec(BetaTCVAE(beta=6.0), 1, steps=5),
+        spec(FactorVAE(5.0), 2, steps=3),
     ]
-    train(folder, specs, checkpoint_every=4, log_every=2)
+    train(folder, specs, checkpoint_every=2, log_every=1)
 
 
 def state_of_training(folder: Path) -> State:
@@ -54,10 +56,10 @@ def state_of_training(folder: Path) -> State:
 
 
 def run_study(folder: Path) -> None:
-    """A study of two units, trained and measured by a worker in this process."""
-    study = StudyFolder.create(folder, tiny_spec("0-1"))
+    """A study of two units of one run, trained and measured by a worker in this process."""
+    study = StudyFolder.create(folder, tiny_spec("0"))
     work = TrainAndScore("cpu", checkpoint_every=2, log_every=1)
-    with closing(open_ledger(study, plan_of(study, 2))) as ledger:
+    with closing(open_ledger(study, plan_of(study, 1))) as ledger:
         Worker(study, ledger, work).run()
 
 
@@ -140,4 +142,6 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     what, place, number, first = sys.argv[1:]
     acts = {"train": (run_training, state_of_training), "study": (run_study, state_of_study)}
-    print(kill_and_resume(*acts[what], Path(place), int(number), int(first)))  # noqa: T201
+    Stream.of(0).uniform(1, 1)  # loads Numba's tables once, for all children
+    with narrow_discriminators():
+        print(kill_and_resume(*acts[what], Path(place), int(number), int(first)))  # noqa: T201

@@ -13,7 +13,7 @@ from unweave.training.batches import HostBatches
 from unweave.training.population import Population
 from unweave.training.update import Update
 
-STEPS = 2
+STEPS = 1  # moments of the optimiser are compared, and so the gradients of all layers
 
 
 def trained() -> tuple[list[dict[str, torch.Tensor]], list[dict[str, torch.Tensor]]]:

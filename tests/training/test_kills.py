@@ -69,15 +69,15 @@ def test_a_run_that_started_earlier_keeps_its_progress(tmp_path: Path) -> None:
 
 
 def test_a_run_continues_where_the_folder_of_another_was_deleted(tmp_path: Path) -> None:
-    specs = [spec(VAE(), seed, steps=40) for seed in range(2)]
-    with stopped_after(23):
-        train(tmp_path, specs, checkpoint_every=10)
+    specs = [spec(VAE(), seed, steps=16) for seed in range(2)]
+    with stopped_after(9):
+        train(tmp_path, specs, checkpoint_every=4)
     for path in (tmp_path / specs[1].id).iterdir():
         path.unlink()
     steps: list[int] = []
     folders = [tmp_path / one.id for one in specs]
-    train_runs(specs, TINY, folders, Plan("cpu", log_every=10), lambda report: steps.append(report.step))
-    assert sorted(steps) == [10, 20, 30, 30, 40, 40]
+    train_runs(specs, TINY, folders, Plan("cpu", log_every=4), lambda report: steps.append(report.step))
+    assert sorted(steps) == [4, 8, 12, 12, 16, 16]
 
 
 def test_two_processes_do_not_train_the_same_run(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def train(folder: Path, specs: list[RunSpec]) -> list[RunFolder]:
 
 @both
 def test_training_lowers_the_loss_and_runs_encode_and_decode(tmp_path: Path, methods: list[Method]) -> None:
-    [folder] = train(tmp_path, [spec(methods[0], steps=150, learning_rate=1e-3)])
+    [folder] = train(tmp_path, [spec(methods[0], steps=80, learning_rate=1e-3)])
     log = folder.log()
     assert log[-1]["reconstruction"] < log[0]["reconstruction"] - 100
     run = Run(folder, data=TINY)

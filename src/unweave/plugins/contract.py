@@ -33,7 +33,7 @@ from unweave.runs.store import RunFolder
 from unweave.streams import Stream
 from unweave.training.trainer import Plan, Report, train_runs
 
-STEPS, BATCH, LATENTS = 6, 8, 4
+STEPS, BATCH, LATENTS = 4, 8, 4
 POINTS = (120, 60)  # of an evaluation, to train and to test on
 BLOCKS, BLOCK_FACTORS = {"content": (0, 1), "style": (2, 3)}, {"content": ("size",)}
 RUN_INPUTS = {"losses", "judge"}  # what only a trained run gives

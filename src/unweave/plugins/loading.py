@@ -32,7 +32,10 @@ GROUPS: Mapping[Kind, str] = {
     "architecture": "unweave.architectures",
     "likelihood": "unweave.likelihoods",
 }
-WORDS: Mapping[str, str] = {kind: kind for kind in GROUPS} | {"data": "data set", "engine": "study engine"}
+WORDS: Mapping[str, str] = {kind: kind for kind in (*GROUPS, "logger", "model")} | {
+    "data": "data set",
+    "engine": "study engine",
+}
 _NAME = r"[^\W\d]\w*"
 _MODULE = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")
 _FILE = re.compile(rf"[^,\n]+\.py:{_NAME}")
