@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import unweave
 from command_line import run_here
 from plugins.outside import install
 from unweave.cli import app
@@ -88,7 +89,20 @@ def test_render_and_cite(own_cache: Path) -> None:
     assert both.count("@misc{dsprites17") == both.count("@inproceedings{locatello2019") == 1
     mixed = run_here("cite", "dsprites", "beta_vae").stdout
     assert mixed.index("@misc{dsprites17") < mixed.index("@inproceedings{higgins2017betavae")
+    assert "@inproceedings{chen2018" in run_here("cite", "mig").stdout
     assert run_here("data", "fetch", "rooms").stdout == "rooms needs no file: unweave renders it.\n"
+
+
+def test_unweave_cites_itself() -> None:
+    """By the file that the repository shows; data sets and methods are cited by name."""
+    own = run_here("cite")
+    assert (own.returncode, own.stderr) == (0, "")
+    assert own.stdout.startswith(
+        "@software{unweave,\n  author = {{The unweave authors}},\n  title = {unweave: "
+    )
+    assert f"version = {{{unweave.__version__}}}" in own.stdout
+    assert "{}" not in own.stdout
+    assert run_here("cite", "unweave", "dsprites").stdout.startswith(own.stdout)
 
 
 REFUSED = [
@@ -103,8 +117,8 @@ REFUSED = [
     (["data", "show", "dsprites", "-o", "no.such"], "cannot write the picture"),
     (["data", "render", "noisy_dsprites"], "cannot be tabled"),
     (["data", "inspect", "no-such-folder"], 'there is no data set "no-such-folder"'),
-    (["cite", "mnist"], 'there is no data set or method "mnist". Known: dsprites'),
-    (["cite", "beta_va"], 'there is no data set or method "beta_va". Did you mean "beta_vae"?'),
+    (["cite", "mnist"], 'there is no data set, metric or method "mnist". Known: unweave, dsprites'),
+    (["cite", "beta_va"], 'there is no data set, metric or method "beta_va". Did you mean "beta_vae"?'),
 ]
 
 

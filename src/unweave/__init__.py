@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING
 from unweave.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from unweave import data, impossibility, methods, metrics, plugins, report, selection, sparse, study
+    from unweave import (
+        data,
+        explore,
+        impossibility,
+        integrations,
+        methods,
+        metrics,
+        plugins,
+        report,
+        selection,
+        sparse,
+        study,
+    )
     from unweave.errors import UnweaveError
     from unweave.evaluation.compare import compare
     from unweave.evaluation.evaluate import evaluate
@@ -38,8 +50,10 @@ __all__ = [
     "data",
     "draw",
     "evaluate",
+    "explore",
     "gallery",
     "impossibility",
+    "integrations",
     "load",
     "methods",
     "metrics",

@@ -18,17 +18,20 @@ from unweave.commands.command_app import (
     run_command_line,
 )
 from unweave.commands.compare import compare_runs
-from unweave.commands.console import print_problem, progress, say
+from unweave.commands.console import progress, say
 from unweave.commands.data import data_app
+from unweave.commands.migrate import migrate
 from unweave.commands.parts import architectures_app, likelihoods_app, methods_app
-from unweave.errors import UnweaveError, did_you_mean
+from unweave.commands.zoo import zoo_app
+from unweave.errors import UnweaveError
 from unweave.layout import RESULTS_FILE
 
 app = command_app("unweave", "Learn, measure and compare disentangled representations.", __version__)
 app.command(data_app)
-for parts in (methods_app, architectures_app, likelihoods_app):
+for parts in (methods_app, architectures_app, likelihoods_app, zoo_app):
     app.command(parts)
 app.command(compare_runs, name="compare")
+app.command(migrate)
 
 
 @app.command(help_flags=[])
@@ -49,6 +52,7 @@ def evaluate_codes(
     points: tuple[int, int] = (10_000, 5_000),
     factors: Path | None = None,
     kinds: str | None = None,
+    standardise: bool = False,
     keep_codes: bool = False,
     json: Path | None = None,
     plot: Path | None = None,
@@ -80,6 +84,8 @@ def evaluate_codes(
         File of the factors (.npy, .csv, .tsv, .parquet) of a file that holds codes only.
     kinds
         Kinds of factors that are not to be inferred, such as angle=circular:360,year=continuous.
+    standardise
+        Standardise codes without a scale of their own for metrics that depend on it; runs do so if needed.
     keep_codes
         Keep the codes of the whole grid in the run's folder.
     json
@@ -105,7 +111,9 @@ def evaluate_codes(
     check_output(plot, PICTURE)
     representations = ("mean", "sampled") if representation == "both" else (representation,)
     effort = Effort(points, repeats, seed)
-    options = Options(metrics, representations, effort, device, data, data_root, keep_codes, factors, kinds)
+    options = Options(
+        metrics, representations, effort, device, data, data_root, keep_codes, factors, kinds, standardise
+    )
     scores, skipped = evaluate_subjects(subjects, options)
     if json is not None:
         write(scores, json)
@@ -303,43 +311,60 @@ def select(
 
 @app.command
 def explore(
-    subject: Path,
-    *,
+    *subjects: Path,
+    encoder: str | None = None,
+    decoder: str | None = None,
+    published: Path | None = None,
+    mapping: Annotated[Path | None, Parameter(name=["--mapping", "--columns"])] = None,
     port: int = 0,
     host: str = "127.0.0.1",
     open_page: Annotated[bool, Parameter(name="--open")] = True,
+    wait: bool = False,
     export: Path | None = None,
     device: str = "cpu",
     data: str | None = None,
     data_root: Path | None = None,
 ) -> None:
-    """Look at a run or a study in a browser: move its latents, change true factors, compare runs.
+    """Look at runs or a study in a browser: watch training, move latents, change true factors, compare.
 
     Parameters
     ----------
-    subject
-        The folder of a run or of a study, or a study's table (results.parquet).
+    subjects
+        The folder of a run, of a study or of several runs, a study's table (results.parquet), or codes and
+        images in a file (codes.npz). Two to eight runs are compared.
+    encoder
+        Your own encoder: an ONNX file, or path/to/file.py:Name. Needs --data.
+    decoder
+        Its decoder. Without one, the page shows the true images whose codes are nearest.
+    published
+        Folder of the published results (results_*.csv), to explore, alone or with tables.
+    mapping
+        TOML file that says which column is what, for tables of other tools.
     port
         Port to serve on; 0: any that is free.
     host
         Address to serve on. Other than loopback, visitors need the token in the address that is printed.
     open_page
         Open the page in a browser.
+    wait
+        Accept a folder in which nothing is yet: the page shows what is trained there later.
     export
         Write the run's page into this one file instead, which needs no server.
     device
         Where the run decodes: auto, cpu, cuda or cuda:1.
     data
-        Where your own data lies now, if it has moved since the run was trained.
+        The data set of an encoder; or where your own data lies now, if it has moved since the run was
+        trained.
     data_root
         Folder of the official files of data sets.
     """
     from unweave.commands.explore import serve, write_page
-    from unweave.explore.subject import subject_at
+    from unweave.commands.explored import Named, subject_named
 
     check_output(export, (".html",))
     check_device(device)
-    explored = subject_at(subject, device, data_root, data)
+    named = Named(subjects, encoder, decoder, published, mapping, device, data, data_root, wait)
+    explored = subject_named(named)
     if export is not None:
         write_page(explored, export)
         print(f"-> {export}")
@@ -349,31 +374,19 @@ def explore(
 
 @app.command
 def cite(*names: str) -> None:
-    """Print the BibTeX entries of data sets and methods.
+    """Print BibTeX entries: of unweave itself, or of data sets, metrics and methods.
 
     Parameters
     ----------
     names
-        Data sets and methods, as in `unweave data list` and `unweave methods list`.
+        Data sets, metrics and methods, as in `unweave data list`, `unweave metrics list` and
+        `unweave methods list`. Without names: unweave.
     """
-    if not names:
-        raise UnweaveError("name what to cite: data sets and methods, as in unweave cite dsprites beta_vae.")
-    print("\n\n".join(dict.fromkeys(_citation(name) for name in names)))
+    from unweave.commands.cite import OWN_NAME, citation
+
+    print("\n\n".join(dict.fromkeys(citation(name) for name in names or (OWN_NAME,))))
 
 
 def main() -> None:
     """Run the command line: user errors are one sentence and exit status 2, never a traceback."""
     run_command_line(app, sys.argv[1:])
-
-
-def _citation(name: str) -> str:
-    from unweave.data.catalogue import CATALOGUE, plugin_entries
-
-    cited = {entry.name: entry.card.citation for entry in (*CATALOGUE, *plugin_entries(print_problem))}
-    if name not in cited:  # only then, because methods need torch, which takes seconds to import
-        from unweave.methods import METHODS, plugin_methods
-
-        cited |= {kind.name: kind.citation for kind in (*METHODS, *plugin_methods(print_problem))}
-    if name not in cited:
-        raise UnweaveError(f'there is no data set or method "{name}". {did_you_mean(name, cited)}')
-    return cited[name]

@@ -130,7 +130,8 @@ class Browser:
 
     def press(self, key: str) -> None:
         """Press and release a key, such as ArrowRight or Enter, in the element that has the focus."""
-        codes = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Enter": 13, " ": 32}
+        arrows = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+        codes = {**arrows, "Enter": 13, " ": 32, "Tab": 9, "End": 35, "Home": 36, "Escape": 27}
         code = codes.get(key, ord(key[0].upper()))
         text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
         for kind in ("keyDown", "keyUp"):

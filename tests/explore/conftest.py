@@ -11,8 +11,9 @@ import pytest
 import unweave
 from explore.browser import Browser
 from unweave.explore import run_view
+from unweave.explore.export import export_page
 from unweave.explore.server import ExploreServer
-from unweave.explore.subject import subject_at
+from unweave.explore.subject import Subject, subject_at
 from unweave.methods import BetaVAE
 
 Serve = Callable[..., AbstractContextManager[ExploreServer]]
@@ -34,9 +35,20 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return unweave.train(BetaVAE(1.0), "dsprites", out=folder, device="cpu", **settings).path
 
 
+@pytest.fixture(scope="session")
+def exported_page(run_folder: Path) -> Path:
+    """The page of this run as one file; torch records its decoder, which takes some seconds."""
+    page = run_folder.parent / "page.html"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_view, "POINTS", 200)
+        export_page(run_view.open_run(run_folder), page)
+    return page
+
+
 @contextmanager
-def _serve(path: Path, host: str = "127.0.0.1") -> Iterator[ExploreServer]:
-    with ExploreServer(subject_at(path), host) as server:
+def _serve(path: Path | Subject, host: str = "127.0.0.1") -> Iterator[ExploreServer]:
+    subject = path if isinstance(path, Subject) else subject_at(path)
+    with ExploreServer(subject, host) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:
@@ -48,7 +60,7 @@ def _serve(path: Path, host: str = "127.0.0.1") -> Iterator[ExploreServer]:
 
 @pytest.fixture
 def serve() -> Serve:
-    """Serve a folder while the test needs it."""
+    """Serve a folder, or a subject, while the test needs it."""
     return _serve
 
 

@@ -50,13 +50,9 @@ def test_an_exported_page_decodes_as_the_run_does(
     assert browser.errors == []
 
 
-def test_an_exported_page_can_be_explored_with_the_network_off(
-    run_folder: Path, tmp_path: Path, browser: Browser
-) -> None:
-    page = tmp_path / "page.html"
-    export_page(open_run(run_folder), page)
+def test_an_exported_page_can_be_explored_with_the_network_off(exported_page: Path, browser: Browser) -> None:
     browser.offline()
-    browser.open(page.as_uri())
+    browser.open(exported_page.as_uri())
     browser.wait_for(f"{DECODED}?.dataset.codes && document.querySelector('.traversal canvas').dataset.drawn")
     start = browser.evaluate(f"{DECODED}.dataset.codes")
     before = browser.evaluate(f"{DECODED}.toDataURL()")
@@ -84,7 +80,7 @@ def test_an_exported_page_can_be_explored_with_the_network_off(
     browser.evaluate("document.querySelector('[data-cell=\"1,4\"]').click()")
     browser.wait_for("document.querySelector('.finding').textContent.startsWith('Changing y moves z')")
     asked = [url for url in browser.requests if not url.startswith(("about:", "data:", "blob:"))]
-    assert {url.partition("#")[0] for url in asked} == {page.as_uri()}
+    assert {url.partition("#")[0] for url in asked} == {exported_page.as_uri()}
     assert browser.errors == []
 
 
@@ -101,9 +97,8 @@ def test_a_run_whose_data_are_not_here_can_still_be_exported(tmp_path: Path, bro
     assert browser.errors == []
 
 
-def test_an_exported_page_names_nothing_outside(run_folder: Path, tmp_path: Path) -> None:
-    export_page(open_run(run_folder), tmp_path / "page.html")
-    text = (tmp_path / "page.html").read_text()
+def test_an_exported_page_names_nothing_outside(run_folder: Path, exported_page: Path) -> None:
+    text = exported_page.read_text()
     assert re.findall(r"https?://", text) == []
     assert re.findall(r"^(?:import|export) ", text, re.MULTILINE) == []
     assert str(run_folder.parent) not in text, "it does not tell where it was made"

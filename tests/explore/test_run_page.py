@@ -314,6 +314,6 @@ def test_a_saved_view_says_what_it_shows(run_folder: Path, serve: Serve, browser
         )
         browser.evaluate("document.querySelector('.heading button').click()")
         written = "\n".join(browser.evaluate("window.written"))
-    assert "Run: dsprites · beta 1 · seed 0 · 60 steps · id " in written
+    assert "Run: dSprites · beta 1 · seed 0 · 60 steps · id " in written
     assert "True image: shape ellipse · scale 4 of 6 · orientation 21 of 40 · x 17 of 32" in written
     assert "Sliders: " + " · ".join(f"z{i} {code}" for i, code in enumerate(codes)) in written

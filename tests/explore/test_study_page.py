@@ -82,7 +82,7 @@ def address_state(page: Browser) -> dict[str, Any]:
 
 def listed(page: Browser, column: int) -> list[str]:
     """A column of the list of runs: 1 data, 2 method, 3 setting, 4 seed, 5 and 6 the scores."""
-    row = '[...document.querySelectorAll(".study tbody")].at(-1).rows'
+    row = 'document.querySelector(".study .study-scroll:not(.study-pair *) tbody").rows'
     cells: list[str] = page.evaluate(f"[...{row}].map((row) => row.cells[{column}].textContent)")
     return cells
 
@@ -110,7 +110,7 @@ def test_filters_change_the_plots(page: Browser) -> None:
     page.wait_for(f'{STATUS} === "12 of 24 runs"')
     after = page.evaluate(PIXELS)
     assert all(old != new for old, new in zip(before, after, strict=True))
-    assert set(listed(page, 2)) == {"factor_vae"}
+    assert set(listed(page, 2)) == {"FactorVAE"}
     fill(page, "seed from", "4")
     page.wait_for(f'{STATUS} === "4 of 24 runs"')
     assert sorted(set(listed(page, 4))) == ["4", "5"]
@@ -125,7 +125,7 @@ def test_filters_change_the_plots(page: Browser) -> None:
 def test_a_range_of_a_score_and_a_setting(page: Browser) -> None:
     add = "document.querySelector('[data-add=range]')"
     page.evaluate(f"{add}.value = 'mig'; {add}.dispatchEvent(new Event('change'))")
-    fill(page, "mig from", "0.20")
+    fill(page, "MIG from", "0.20")
     page.wait_for(f'{STATUS} === "4 of 24 runs"')
     assert listed(page, 5) == ["0.23", "0.22", "0.21", "0.2"]
     choice = "document.querySelector('[data-filter=setting] select')"
@@ -157,23 +157,147 @@ def test_the_run_under_the_pointer_is_described_and_a_click_opens_it(browser: Br
     page.move_mouse(*spot)
     page.wait_for('!document.querySelector(".study-card").hidden')
     told = page.evaluate('document.querySelector(".study-card").textContent')
-    assert "factor_vae on cars3d, gamma=10, seed 1" in told
-    assert "sap 0.95, mig 0.05" in told
+    assert "FactorVAE on Cars3D, gamma=10, seed 1" in told
+    assert "SAP 0.95, MIG 0.05" in told
     page.drag(spot, spot)
     page.wait_for('location.hash.includes("run=0000000000000005")')
+
+
+def click(page: Browser, selector: str, text: str, **keys: bool) -> None:
+    """Click the element with a text that matches."""
+    found = (
+        f"[...document.querySelectorAll('{selector}')].find((e) => e.textContent.trim().startsWith('{text}'))"
+    )
+    options = json.dumps({"bubbles": True, **keys})
+    page.evaluate(f"{found}.dispatchEvent(new MouseEvent('click', {options}))")
+
+
+def test_the_legend_hides_and_shows_runs(page: Browser) -> None:
+    click(page, ".study-legend button", "β-VAE")
+    page.wait_for(f'{STATUS} === "12 of 24 runs"')
+    box = 'document.querySelector("[data-filter=method] input[value=beta_vae]").checked'
+    assert page.evaluate(box) is False, "the filter says the same"
+    pressed = "[...document.querySelectorAll('.study-legend button')].map((b) => b.ariaPressed)"
+    assert page.evaluate(pressed) == ["false", "true"]
+    click(page, ".study-legend button", "β-VAE")
+    page.wait_for(f'{STATUS} === "24 of 24 runs"')
+    click(page, ".study-legend button", "FactorVAE", shiftKey=True)
+    page.wait_for(f'{STATUS} === "12 of 24 runs"')
+    assert set(listed(page, 2)) == {"FactorVAE"}
+
+
+def test_the_table_is_sorted_and_filtered(browser: Browser, address: str) -> None:
+    page = opened(browser, address, x="mig", y="sap")
+    assert listed(page, 5)[:2] == ["1", "0.99"], "the vertical axis, highest first"
+    click(page, ".study-sort", "SAP")
+    page.wait_for("document.querySelector('th[aria-sort=ascending]')?.textContent.startsWith('SAP')")
+    assert listed(page, 5)[0] == "0.77"
+    click(page, ".study-sort", "data set")
+    page.wait_for("document.querySelector('th[aria-sort=ascending]')?.textContent.startsWith('data set')")
+    assert listed(page, 1)[0] == "Cars3D"
+    assert address_state(page)["sort"] == {"by": "data", "descending": False}
+    box = "document.querySelector('.study-find input')"
+    page.evaluate(f"{box}.value = 'factor DSPRITES'; {box}.dispatchEvent(new Event('input'))")
+    page.wait_for("document.querySelector('.study caption').textContent.startsWith('6 of 6 shown runs')")
+    assert set(listed(page, 1)) == {"dSprites"}
+    assert set(listed(page, 2)) == {"FactorVAE"}
+    assert page.errors == []
+
+
+def test_a_long_table_shows_more_rows(page: Browser) -> None:
+    assert len(listed(page, 1)) == 20
+    click(page, ".study-scroll button", "Show 4 more")
+    assert len(listed(page, 1)) == 24
+
+
+def test_runs_are_coloured_by_a_number(browser: Browser, address: str) -> None:
+    page = opened(browser, address, x="mig", y="sap")
+    before = page.evaluate(PIXELS)
+    page = opened(browser, address, x="mig", y="sap", colour="mig")
+    assert all(old != new for old, new in zip(before, page.evaluate(PIXELS), strict=True))
+    stops = page.evaluate("[...document.querySelectorAll('.study-legend li')].map((li) => li.textContent)")
+    assert stops == ["MIG:", "0", "0.0575", "0.115", "0.173", "0.23"]
+    colours = page.evaluate(
+        "[...document.querySelectorAll('.study-scroll td.study-mig')].map((td) => td.style.borderLeftColor)"
+    )
+    assert colours[0] != colours[-1]
+    assert page.errors == []
+
+
+def test_each_method_has_an_axis_with_its_own_setting(browser: Browser, address: str) -> None:
+    page = opened(browser, address, x="mig", y="sap")
+    label = "document.querySelectorAll('.study-plot canvas:first-child')[2].ariaLabel"
+    assert page.evaluate(label).startswith("SAP against setting of each method")
+    study = (
+        "{runs: 4, words: {method: {names: ['a', 'b'], codes: [0, 0, 1, 1]}}, "
+        "settingNames: ['strength', 'beta'], numbers: {strength: [4, 1, 10, 10], beta: [4, 1, NaN, NaN]}}"
+    )
+    axis = page.evaluate(
+        f"import('/study/axes.js').then((m) => m.settingAxis({study}, [1, 1, 1, 1]))"
+        ".then(({ values, ticks, groups }) => ({ values: [...values], ticks, groups }))"
+    )
+    assert axis["ticks"] == [[0, "1"], [1, "4"], [3, "10"]]
+    assert axis["values"] == [1, 0, 3, 3]
+    assert [(group["method"], group["setting"]) for group in axis["groups"]] == [
+        ("a", "beta"),
+        ("b", "strength"),
+    ]
+
+
+def test_plots_begin_with_a_score_that_is_not_saturated(
+    browser: Browser, tmp_path: Path, serve: Serve
+) -> None:
+    write_study(tmp_path)
+    table = pd.read_parquet(tmp_path / "results.parquet")
+    table.loc[table["score"] == "mig", "value"] = 1.0
+    table.to_parquet(tmp_path / "results.parquet", index=False)
+    with serve(tmp_path) as server:
+        page = opened(browser, server.url)
+        label = "document.querySelector('.study-plot canvas').ariaLabel"
+        assert page.evaluate(label).startswith("SAP against MIG")
+
+
+def test_many_marks_are_clear(page: Browser) -> None:
+    """One of 10,000 marks hides less of what is behind it than one of 100."""
+    opacity = """import("/study/plots.js").then(({ drawPlot, layOut }) => [100, 10000].map((n) => {
+      const values = new Float64Array(n);
+      const axis = { name: "", values, low: -1, high: 1, ticks: [[0, "0"]] };
+      const layout = layOut(400, 300, axis, axis, new Uint8Array(n).fill(1));
+      let opacity = 0;
+      const stamp = (look, size, alpha) => ((opacity = alpha), () => {});
+      const pen = { line() {}, text() {}, marks: (draw) => draw(stamp) };
+      drawPlot(pen, layout, { looks: [{}], codes: new Uint8Array(n), order: [], lit: null, theme: {} });
+      return opacity;
+    }))"""
+    few, many = page.evaluate(opacity)
+    assert few == 0.75
+    assert 0.1 < many < 0.3
 
 
 def test_two_runs_side_by_side(browser: Browser, address: str) -> None:
     page = opened(browser, address, x="mig", y="sap")
     for value, run in (("0", "0000000000000000"), ("0.01", "0000000000000001")):
         page.evaluate(
-            "[...[...document.querySelectorAll('.study tbody')].at(-1).rows]"
+            "[...document.querySelector('.study .study-scroll:not(.study-pair *) tbody').rows]"
             f".find((row) => row.cells[6].textContent === '{value}').querySelectorAll('button')[1].click()"
         )
         page.wait_for(f'document.querySelector(".study-pair").textContent.includes("{run}")')
-    row = "[...document.querySelectorAll('.study-pair tr')].find((r) => r.cells[0].textContent === 'mig')"
-    assert page.evaluate(f"[...{row}.cells].map((cell) => cell.textContent)") == ["mig", "0", "0.01", "0.01"]
+    row = "[...document.querySelectorAll('.study-pair tr')].find((r) => r.textContent.startsWith('MIG mig'))"
+    cells = page.evaluate(f"[...{row}.cells].map((cell) => cell.textContent)")
+    assert cells == ["MIG mig", "0", "0.01", "0.01"]
     assert address_state(page)["pins"] == ["0000000000000000", "0000000000000001"]
+    link = "document.querySelector('.study-compare').getAttribute('href')"
+    assert page.evaluate(link) == "#compare=0000000000000000,0000000000000001"
+
+
+def test_up_to_eight_runs_are_pinned(browser: Browser, address: str) -> None:
+    page = opened(browser, address, pins=[f"{i:016x}" for i in range(8)])
+    heads = "[...document.querySelectorAll('.study-pair thead th')].map((th) => th.textContent)"
+    assert page.evaluate(heads) == [f"run {i}" for i in range(1, 9)]
+    assert page.evaluate("document.querySelector('.study-compare').href").count(",") == 7
+    click(page, ".study-scroll:not(.study-pair *) button", "pin")
+    page.wait_for("!location.href.includes('0000000000000000')")
+    assert len(address_state(page)["pins"]) == 8
 
 
 def test_differences_are_those_of_the_exact_numbers(browser: Browser, tmp_path: Path, serve: Serve) -> None:
@@ -184,9 +308,10 @@ def test_differences_are_those_of_the_exact_numbers(browser: Browser, tmp_path: 
     shutil.rmtree(tmp_path / "runs" / "run-0000000000000001")
     with serve(tmp_path) as server:
         page = opened(browser, server.url, pins=["0000000000000000", "0000000000000001"])
-        row = "[...document.querySelectorAll('.study-pair tr')].find((r) => r.cells[0].textContent === 'sap')"
+        rows = "[...document.querySelectorAll('.study-pair tr')]"
+        row = f"{rows}.find((r) => r.textContent.startsWith('SAP sap'))"
         cells = page.evaluate(f"[...{row}.cells].map((cell) => cell.textContent)")
-        assert cells == ["sap", "1234.34", "1234.67", "0.33"]
+        assert cells == ["SAP sap", "1234.34", "1234.67", "0.33"]
         buttons = (
             "[...document.querySelectorAll('.study-pair button')].filter((b) => b.textContent === 'open')"
         )
@@ -201,7 +326,7 @@ def test_a_logarithmic_axis_has_few_ticks_however_long_it_is(browser: Browser, a
 
     def ticks(low: float, high: float) -> list[str]:
         axis = f"m.numberAxis('s', [{low}, {high}], [1, 1], {{log: true}})"
-        found = page.evaluate(f"import('/study/plots.js').then((m) => {axis}.ticks.map((tick) => tick[1]))")
+        found = page.evaluate(f"import('/study/axes.js').then((m) => {axis}.ticks.map((tick) => tick[1]))")
         return [str(text) for text in found]
 
     assert ticks(1, 50) == ["1", "2", "5", "10", "20", "50"]
@@ -213,9 +338,9 @@ def test_runs_can_be_reached_with_keys(browser: Browser, address: str) -> None:
     page = opened(browser, address, x="mig", y="sap")
     page.evaluate('document.querySelector(".study-plot canvas").focus()')
     page.press("ArrowRight")
-    page.wait_for(f'{TOLD} === "beta_vae on cars3d, beta=4, seed 0: sap 1"')
+    page.wait_for(f'{TOLD} === "β-VAE on Cars3D, beta=4, seed 0: SAP 1"')
     page.press("ArrowRight")
-    page.wait_for(f'{TOLD} === "factor_vae on cars3d, gamma=10, seed 0: sap 0.99"')
+    page.wait_for(f'{TOLD} === "FactorVAE on Cars3D, gamma=10, seed 0: SAP 0.99"')
     page.press("p")
     page.wait_for('document.querySelector(".study-pair").textContent.includes("0000000000000001")')
     page.press("Enter")
@@ -263,7 +388,7 @@ def test_the_plots_are_saved(page: Browser, tmp_path: Path) -> None:
 def test_saved_plots_say_which_runs_they_show(browser: Browser, address: str, tmp_path: Path) -> None:
     page = opened(browser, address, only={"data": ["dsprites"]}, ranges={"seed": [4, None]})
     drawing = saved(page, tmp_path, "svg")
-    assert b">8 of 24 runs; data set: dsprites; seed: 4 to highest</text>" in drawing
+    assert b">8 of 24 runs; data set: dSprites; seed: 4 to highest</text>" in drawing
 
 
 def test_a_study_without_a_table_shows_a_message(browser: Browser, tmp_path: Path) -> None:
@@ -272,7 +397,7 @@ def test_a_study_without_a_table_shows_a_message(browser: Browser, tmp_path: Pat
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        browser.open(server.url)
+        browser.open(f"{server.url}#study={{}}")
         told = browser.wait_for('document.querySelector("[role=alert]")?.textContent')
     finally:
         server.shutdown()

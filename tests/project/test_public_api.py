@@ -15,7 +15,9 @@ MODULES = (
     "unweave",
     "unweave.data",
     "unweave.evaluation",
+    "unweave.explore",
     "unweave.impossibility",
+    "unweave.integrations",
     "unweave.methods",
     "unweave.metrics",
     "unweave.plugins",
@@ -47,6 +49,7 @@ SEAMS = {
     ),
     "unweave.methods.sampling": ("Groups", "Images", "Labels", "Pairs", "Sequences"),
     "unweave.nn.distributions.likelihood": ("LIKELIHOODS", "Likelihood"),
+    "unweave.training.loggers.logger": ("LOGGERS", "LoggedRun", "Logger", "hyper_parameters"),
     "unweave.nn.networks.architectures": ("ARCHITECTURES", "Architecture", "build_decoder", "build_encoder"),
 }
 

@@ -16,6 +16,7 @@ from cyclopts import App, CycloptsError
 
 from unweave.commands.console import FLAGS_HELP, is_verbose, print_problem, split_verbosity, verbosity
 from unweave.errors import PluginChangedWarning, UnweaveError
+from unweave.lazy import NEEDS_TORCH
 
 if TYPE_CHECKING:
     from cyclopts import ArgumentCollection
@@ -55,6 +56,10 @@ def run_command_line(app: App, words: Sequence[str]) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except MemoryError as error:
             sys.exit(_refuse(error))
+        except ImportError as error:
+            if error.name != "torch":
+                raise
+            sys.exit(_refuse(error))
         except OSError as error:
             if error.filename is None:
                 raise
@@ -89,6 +94,8 @@ def _refuse(error: Exception) -> int:
     message = str(error)
     if isinstance(error, MemoryError):
         message = f"there is not enough memory ({message or 'out of memory'}). Ask for less at a time."
+    if isinstance(error, ImportError):
+        message = NEEDS_TORCH
     if isinstance(error, OSError):
         reason = (error.strerror or "unknown reason").lower()
         message = f"cannot use {error.filename}: {reason}. Check the path and its permissions."

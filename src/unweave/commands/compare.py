@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from unweave.commands.command_app import check_output
 from unweave.commands.console import console, progress
 from unweave.errors import UnweaveError
+from unweave.zoo import run_path
 
 if TYPE_CHECKING:
     from unweave.evaluation import Comparison
@@ -62,6 +63,7 @@ def compare_runs(
 
     metrics_named(metrics)  # a wrong name is an error before anything takes time
     check_output(csv)
+    a, b = run_path(a), run_path(b)
     for path in (a, b):
         if not path.is_dir():
             raise UnweaveError(f"there is no folder {path}. Give the folders of two runs.")

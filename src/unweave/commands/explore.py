@@ -14,7 +14,7 @@ from unweave.results import read_table
 
 def serve(subject: Subject, host: str, port: int, open_page: bool) -> None:
     """Serve until interrupted; a file that is no table of results is refused before a page is served."""
-    if subject.path.is_file():
+    if subject.in_memory is None and subject.path.is_file():
         read_table(subject.path)
     with ExploreServer(subject, host, port) as server:
         print(f"{subject.path.name}: {server.url} (Ctrl-C ends it)", flush=True)
@@ -34,7 +34,6 @@ def write_page(subject: Subject, target: Path) -> None:
 
     run_id = subject.describe()["run"]
     if run_id is None:
-        raise UnweaveError(
-            f"{subject.path} is a study; --export writes the page of one run. Give a run's folder."
-        )
+        several = "these are several runs" if subject.compared else f"{subject.path} is a study"
+        raise UnweaveError(f"{several}; --export writes the page of one run. Give a run's folder.")
     export_page(subject.view(run_id), target)

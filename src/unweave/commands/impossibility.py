@@ -17,6 +17,7 @@ from unweave.evaluation.evaluate import Effort, source_of
 from unweave.layout import SPEC_FILE
 from unweave.progress import Progress
 from unweave.streams import Stream
+from unweave.zoo import run_path
 
 if TYPE_CHECKING:
     from unweave.impossibility import Comparison
@@ -37,7 +38,7 @@ def subject_named(
     name: str, representation: str, effort: Effort, device: str, data_root: Path | None, tell: Progress | None
 ) -> Subject:
     """The codes of a run, or the factors of a data set as codes of themselves."""
-    folder = Path(name).expanduser()
+    folder = run_path(name)
     if (folder / SPEC_FILE).exists():
         # Here, because torch takes seconds to import and factors need none of it.
         from unweave.runs.run import load

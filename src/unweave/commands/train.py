@@ -6,7 +6,7 @@ import dataclasses
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, make_dataclass
 from itertools import product
 from pathlib import Path
@@ -27,6 +27,7 @@ from unweave.commands.console import (
     working,
 )
 from unweave.commands.training_presets import PRESETS
+from unweave.commands.watch import watching
 from unweave.data.opening import open_data
 from unweave.data.own.sizing import Fit, Size, size_named
 from unweave.display.progress import TrainingProgress, training_display
@@ -47,8 +48,9 @@ from unweave.study.spec import whole_numbers
 from unweave.study.table import collect, write_table
 from unweave.study.work import TrainAndScore
 from unweave.training.batches import Data
+from unweave.training.loggers.writer import LogWriter
 from unweave.training.memory import train_what_fits
-from unweave.training.trainer import Plan, Report, Tell, default_precision, pick_device
+from unweave.training.trainer import Plan, Tell, default_precision, pick_device
 
 
 @Parameter(name="*")
@@ -115,8 +117,11 @@ class Options:
     """Draw reconstructions and traversals at the end."""
     scores: bool = True
     """Measure the trained codes at the end (MIG, SAP, modularity, explicitness)."""
-    tensorboard: bool = False
-    """Write the losses for TensorBoard too, into each run's folder; needs unweave[tensorboard]."""
+    watch: bool = False
+    """Open a page in the browser that shows the losses while the runs train."""
+    log_to: Annotated[list[str], Parameter(negative=())] = dataclasses.field(default_factory=list)
+    """Send losses, scores and pictures to a tracker too: tensorboard, wandb or mlflow (extras of unweave), or
+    your own logger, file.py:Name; may be given more than once."""
 
 
 def train_app(method: str | None = None) -> App:
@@ -136,7 +141,10 @@ def _command(kind: type[Method]) -> Callable[..., None]:
     def command(*, settings: Any = None, options: Options | None = None) -> None:
         chosen = dataclasses.asdict(settings) if settings is not None else {}
         changed = {name: value for name, value in chosen.items() if value is not None}
-        _train(specs_of(kind, changed, options or Options()), options or Options())
+        used = options or Options()
+        specs = specs_of(kind, changed, used)
+        with watching(used.out) if used.watch else nullcontext():
+            _train(specs, used)
 
     def without_settings(*, options: Options | None = None) -> None:
         command(options=options)
@@ -231,9 +239,10 @@ def _train(specs: Sequence[RunSpec], options: Options) -> None:
     for spec in specs:
         detail(f"{spec.id}: {spec}")
     try:
-        trained = _train_all(specs, data, folders, options)
-        for spec, folder in zip(specs, trained, strict=True):
-            _finish(spec, Run(folder, data=data), options)
+        with LogWriter(options.log_to, _runs_by_id(specs, folders), print_problem) as logs:
+            trained = _train_all(specs, data, folders, options, logs)
+            for spec, folder in zip(specs, trained, strict=True):
+                logs.finish(spec.id, _finish(spec, Run(folder, data=data), options))
     except KeyboardInterrupt as stop:
         sys.stderr.write(resume_line(stop))
         sys.exit(130)
@@ -255,7 +264,7 @@ def _is_study(specs: Sequence[RunSpec], options: Options) -> bool:
 
 
 def _train_all(
-    specs: Sequence[RunSpec], data: Data, folders: Sequence[Path], options: Options
+    specs: Sequence[RunSpec], data: Data, folders: Sequence[Path], options: Options, logs: LogWriter
 ) -> list[RunFolder]:
     """Train the runs, and show how far they are; several runs are measured and drawn at once."""
     state = _state_of(specs, folders)
@@ -265,12 +274,15 @@ def _train_all(
             stack.enter_context(working("measuring"))
         elif not is_quiet():
             tell = stack.enter_context(training_display(state))
-        if options.tensorboard:
-            tell = _tensorboard(tell, {s.id: f for s, f in zip(specs, folders, strict=True)}, stack)
+        tell = logs.after(tell)
         if _is_study(specs, options):
             return _train_study(specs, data, options, state, tell)
         plan = Plan(options.device, options.log_every, options.checkpoint_every)
         return train_what_fits(specs, data, folders, plan, tell)
+
+
+def _runs_by_id(specs: Sequence[RunSpec], folders: Sequence[Path]) -> dict[str, tuple[RunSpec, Path]]:
+    return {spec.id: (spec, folder) for spec, folder in zip(specs, folders, strict=True)}
 
 
 def _state_of(specs: Sequence[RunSpec], folders: Sequence[Path]) -> TrainingProgress:
@@ -282,8 +294,9 @@ def _state_of(specs: Sequence[RunSpec], folders: Sequence[Path]) -> TrainingProg
     return TrainingProgress({spec.id: spec.steps for spec in specs}, starts)
 
 
-def _finish(spec: RunSpec, run: Run, options: Options) -> None:
-    """Draw and measure a run as far as that is not done, and print what came out."""
+def _finish(spec: RunSpec, run: Run, options: Options) -> Mapping[str, float]:
+    """Draw and measure a run as far as that is not done, print the results and return the scores."""
+    scores: Mapping[str, float] = {}
     finished = run.result["outcome"] == "finished"
     terms = [f"{name} {value:.4g}" for name, value in run.result["terms"].items() if value is not None]
     outcome = f"{run.result['outcome']} after {run.result['steps']:,} steps"
@@ -293,10 +306,12 @@ def _finish(spec: RunSpec, run: Run, options: Options) -> None:
             draw_missing_pictures(run)
     if options.scores and finished:
         with progress("measuring") as tell:
-            [scores] = evaluate_run(run, "quick", tell=tell)
+            [measured] = evaluate_run(run, "quick", tell=tell)
+        scores = measured
         values = ", ".join(f"{name} {value:.3f}" for name, value in scores.items())
-        show_result(values or " ".join(scores.notes), indent="  ")
+        show_result(values or " ".join(measured.notes), indent="  ")
     print(f"-> {run.path}", flush=True)
+    return scores
 
 
 def _next_commands(folders: Sequence[RunFolder], out: Path, study: bool) -> list[tuple[str, str]]:
@@ -363,24 +378,3 @@ def _name(spec: RunSpec) -> str:
     numbers = {name: v for name, v in settings_of(spec.method).items() if isinstance(v, float)}
     settings = ", ".join(f"{name} {value:g}" for name, value in numbers.items())
     return f"{spec.method.name}{f' ({settings})' if settings else ''}, seed {spec.seed}"
-
-
-def _tensorboard(tell: Tell, folders: Mapping[str, Path], stack: ExitStack) -> Tell:
-    """Passes reports on, and writes each run's losses into its folder in the format of TensorBoard."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise UnweaveError("--tensorboard needs a package: pip install unweave[tensorboard].") from error
-    writers: dict[str, SummaryWriter] = {}
-
-    def forward_and_write(report: Report) -> None:
-        tell(report)
-        for run, terms in zip(report.runs, report.terms, strict=True):
-            if run not in writers:
-                # What an earlier process wrote of the steps that are done again is not shown.
-                writer = SummaryWriter(str(folders[run] / "tensorboard"), purge_step=report.step)
-                writers[run] = stack.enter_context(writer)
-            for name, value in terms.items():
-                writers[run].add_scalar(name, value, report.step)
-
-    return forward_and_write

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unweave.display.theme import BUTTON, theme_script
 from unweave.errors import UnweaveError
 from unweave.explore.api.run import intervention
 from unweave.explore.program import program_of
@@ -32,10 +33,16 @@ PAGE = """<!doctype html>
 <title>{title}</title>
 <style>
 {style}</style>
+<script>
+{theme}</script>
 </head>
 <body>
-<header class="top"><strong>unweave</strong> <span id="where">{title}</span></header>
-<main id="main"></main>
+<a class="skip" href="#main">Skip to the content</a>
+<header class="top">
+<strong>unweave</strong> <span id="where">{title}</span>
+{button}
+</header>
+<main id="main" tabindex="-1"></main>
 <noscript><p class="message">This page needs JavaScript.</p></noscript>
 <script type="application/json" id="record">{record}</script>
 <script type="module">
@@ -52,6 +59,8 @@ def export_page(view: RunView, target: Path) -> None:
     text = PAGE.format(
         policy=POLICY,
         title=html.escape(view.run.path.name),
+        theme=theme_script(),
+        button=BUTTON,
         style=pages().joinpath("style.css").read_text(encoding="utf-8"),
         # "</script>" in a name would end the record.
         record=json.dumps(_record(view), allow_nan=False).replace("<", "\\u003c"),
@@ -76,15 +85,15 @@ def _record(view: RunView) -> dict[str, Any]:
 
 def _examples(view: RunView) -> list[dict[str, Any]]:
     """True images and their codes; the first is the one that the page starts from."""
-    if view.truth is None:
+    if view.examples is not None:
+        images, codes = view.examples[:EXAMPLES], view.description["example_codes"][:EXAMPLES]
+    elif view.truth is not None:
+        drawn = view.truth.sample_factors(EXAMPLES - 1, Stream.of(0).child("examples"))
+        factors = np.concatenate([[view.description["first_factors"]], drawn])
+        images, codes = view.observe(factors), view.encode(factors).mean.astype(float).round(4).tolist()
+    else:
         return []
-    drawn = view.truth.sample_factors(EXAMPLES - 1, Stream.of(0).child("examples"))
-    factors = np.concatenate([[view.description["first_factors"]], drawn])
-    images, codes = view.observe(factors), view.encode(factors)[0]
-    return [
-        {"image": _base64(image), "code": code.astype(float).round(4).tolist()}
-        for image, code in zip(images, codes, strict=True)
-    ]
+    return [{"image": _base64(image), "code": code} for image, code in zip(images, codes, strict=True)]
 
 
 def _base64(array: NDArray[Any]) -> str:

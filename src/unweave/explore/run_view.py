@@ -1,4 +1,4 @@
-"""A run as the explorer shows it: how much its latents are used, where its sliders start, what it answers."""
+"""A model as the explorer shows it: how much its latents are used, where its sliders start, its answers."""
 
 from __future__ import annotations
 
@@ -13,18 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unweave.data import Collection, GroundTruth
+from unweave.data.collection import obstacle_to_grid
 from unweave.data.grid import Images
-from unweave.display.pictures import to_bytes
 from unweave.errors import UnweaveError
-from unweave.evaluation.score_store import kept_scores
+from unweave.evaluation.posteriors import Posterior, joined
 from unweave.explore.information import corrected_information
-from unweave.methods import settings_of
+from unweave.explore.labels import labels_of
+from unweave.explore.model import ExploredModel, RunModel
+from unweave.explore.nearest import NearestImages
+from unweave.explore.sample import Sample, sample_of
+from unweave.progress import Progress, no_progress
 from unweave.runs.run import Run, load
 from unweave.runs.store import RunFolder
-from unweave.runs.views import REACH, content_of, spans, swapped, use_of_dimensions
+from unweave.runs.views import REACH, code_spans, swapped
 from unweave.streams import Stream
 
 POINTS = 5000  # images from which the information in latents is estimated: two seconds on a CPU
+CHUNK = 512  # images that are encoded between two reports of progress
+EXAMPLES = 12  # true images to start from, where there are no factors to choose one by
 DEAD = 0.01  # nats of KL divergence; with less, a sampled code is noise
 LEAST_REACH = 3.0  # sliders go at least so far from 0
 CONTENTS, STYLES = 4, 8  # images on a sheet of swaps: one a row, one a column
@@ -32,53 +38,68 @@ CONTENTS, STYLES = 4, 8  # images on a sheet of swaps: one a row, one a column
 
 @dataclass(frozen=True, eq=False)
 class RunView:
-    """A run, its ground truth if that is available, and else a sentence that says why not.
+    """A model, its ground truth if that is available, and else a sentence that says why not.
 
-    Networks are used by one visitor at a time: two threads that share two cores are slower than one.
+    Without a decoder, a code is shown as the true image whose code is nearest. Networks are used by one
+    visitor at a time: two threads that share two cores are slower than one.
     """
 
-    run: Run
+    model: ExploredModel
     truth: GroundTruth | None
     note: str
-    _images: Images | None = field(repr=False)
-    _factors: NDArray[np.int64] | None = field(repr=False)
+    sample: Sample | None = field(repr=False)
+    tell: Progress = field(default=no_progress, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def run(self) -> Run:
+        """The trained run; a user's own model is none, and is refused."""
+        if not isinstance(self.model, RunModel):
+            raise UnweaveError(
+                f"{self.model.card.name} is a model of your own; only trained runs can be exported or "
+                "compared."
+            )
+        return self.model.run
 
     @cached_property
     def description(self) -> dict[str, Any]:
         """All that the page shows before anything moves; the codes of the first image are the start."""
-        spec, run = self.run.spec, self.run
+        card, model = self.model.card, self.model
         described: dict[str, Any] = {
-            "id": spec.id,
-            "name": run.path.name,
-            "method": spec.method.name,
-            "settings": settings_of(spec.method),
-            "data": spec.data,
-            "seed": spec.seed,
-            "steps": run.result.get("steps"),
-            "shape": list(run.shape),
-            "latents": spec.latents,
-            "scores": self._scores(),
+            "id": card.id,
+            "name": card.name,
+            "method": card.method,
+            "settings": dict(card.settings),
+            "data": card.data,
+            "seed": card.seed,
+            "steps": card.steps,
+            "shape": list(model.shape),
+            "latents": model.latents,
+            "scores": {name: round(value, 4) for name, value in model.scores.items()},
+            "labels": labels_of([card.method], [card.data], model.scores),
             "note": self.note,
+            "decodes": model.has_decoder,
+            "images": self._distinct_images,
             "factors": [],
             "first_factors": None,
             "information": None,
-            "points": 0 if self._images is None else len(self._images),
+            "points": 0,
             "swap": self._swap(),
         }
-        return described | self._of_truth() | self._of_codes()
+        return described | self._of_factors() | self._of_codes()
 
     def decode(self, codes: NDArray[np.float32]) -> Images:
-        """Mean images of codes, (n, c, h, w), as bytes."""
+        """Mean images of codes, (n, c, h, w), as bytes; without a decoder, the nearest true images."""
+        if not self.model.has_decoder:
+            return self._nearest.decode(codes)
         with self._lock:
-            return to_bytes(self.run.decode(codes))
+            return self.model.decode(codes)
 
-    def encode(self, factors: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Mean and log_var of the images of factors, (n, d) each."""
+    def encode(self, factors: NDArray[np.int64]) -> Posterior:
+        """Mean and, where the model has it, log_var of the images of factors, (n, d) each."""
         images = self.observe(factors)
         with self._lock:
-            posterior = self.run.posterior(images)
-        return posterior.mean.cpu().numpy(), posterior.log_var.cpu().numpy()
+            return self.model.posterior(images)
 
     def observe(self, factors: NDArray[np.int64]) -> Images:
         """True images of factors; those that a stochastic data set draws are always the same."""
@@ -87,52 +108,76 @@ class RunView:
         return self.truth.observe(factors, Stream.of(0).child("explore"))
 
     @property
+    def examples(self) -> Images | None:
+        """True images to start from, for data without factors to choose one by."""
+        return None if self.sample is None or self.truth is not None else self.sample.images[:EXAMPLES]
+
+    @property
     def sheets(self) -> int:
         """How many sheets of swaps there are; 0 without images, or where content and style are one."""
-        if self._images is None or not content_of(self.run):
+        if self.sample is None or not self.model.content:
             return 0
-        return len(self._images) // (CONTENTS + STYLES)
+        return len(self.sample.images) // (CONTENTS + STYLES)
 
     def swaps(self, sheet: int) -> Images:
         """Images that give content, images that give style, and all pairs of them decoded, row by row."""
-        if self._images is None or self._codes is None:
+        if self.sample is None or self._codes is None:
             raise UnweaveError(self.note)
         shown = CONTENTS + STYLES
         chosen = slice(sheet * shown, (sheet + 1) * shown)
-        codes = self._codes[0][chosen]
-        pairs = swapped(codes[:CONTENTS], codes[CONTENTS:], content_of(self.run))
-        return np.concatenate([self._images[chosen], self.decode(pairs)])
+        codes = self._codes.mean[chosen]
+        pairs = swapped(codes[:CONTENTS], codes[CONTENTS:], self.model.content)
+        return np.concatenate([self.sample.images[chosen], self.decode(pairs)])
 
     @cached_property
-    def _codes(self) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """Means of the images, (n, d), and how much each latent is used, (d,)."""
-        if self._images is None:
+    def _codes(self) -> Posterior | None:
+        """Means and log variances of the images, (n, d) each."""
+        if self.sample is None:
             return None
-        with self._lock:
-            posterior = self.run.posterior(self._images)
-        return posterior.mean.cpu().numpy(), use_of_dimensions(self.run, posterior)
+        images, parts = self.sample.images, []
+        for start in range(0, len(images), CHUNK):
+            self.tell(start, len(images), "Encoding images")
+            with self._lock:
+                parts.append(self.model.posterior(images[start : start + CHUNK]))
+        self.tell(len(images), len(images), "Encoding images")
+        return joined(parts)
+
+    @cached_property
+    def _nearest(self) -> NearestImages:
+        if self.sample is None or self._codes is None:
+            raise UnweaveError(self.note)
+        return NearestImages(self._codes.mean, self.sample.images)
+
+    @property
+    def _distinct_images(self) -> int:
+        """How many true images the nearest one is chosen from; small grids are drawn from repeatedly."""
+        if self.sample is None:
+            return 0
+        most = len(self.sample.images)
+        return most if self.truth is None else min(most, len(self.truth))
 
     def _swap(self) -> dict[str, int] | None:
         if not self.sheets:
             return None
-        content = content_of(self.run)
-        return {"content": content, "rows": CONTENTS, "columns": STYLES, "sheets": self.sheets}
+        return {"content": self.model.content, "rows": CONTENTS, "columns": STYLES, "sheets": self.sheets}
 
-    def _of_truth(self) -> dict[str, Any]:
-        if self.truth is None or self._codes is None or self._factors is None:
+    def _of_factors(self) -> dict[str, Any]:
+        if self.sample is None or self._codes is None or not self.sample.columns:
             return {}
+        known = self.sample.rows
         factors = [
-            {"name": f.name, "size": f.size, "kind": f.kind, "labels": f.labels} for f in self.truth.factors
+            {"name": f.name, "size": f.size, "kind": f.kind, "labels": f.labels} for f in self.sample.columns
         ]
-        information = corrected_information(self._codes[0], self._factors)
+        information = corrected_information(self._codes.mean[known], self.sample.factors)
         return {
             "factors": factors,
-            "first_factors": [size // 2 for size in self.truth.sizes],
+            "first_factors": None if self.truth is None else [size // 2 for size in self.truth.sizes],
             "information": information.round(4).tolist(),
+            "points": len(known),
         }
 
     def _of_codes(self) -> dict[str, Any]:
-        latents = self.run.spec.latents
+        latents = self.model.latents
         if self._codes is None:
             return {
                 "kl": None,
@@ -142,37 +187,55 @@ class RunView:
                 "ranges": [[-LEAST_REACH, LEAST_REACH]] * latents,
                 "spans": [[-REACH, REACH]] * latents,
             }
-        codes, used = self._codes
+        codes, has_prior = self._codes.mean, self.model.has_prior
+        used = _use(self._codes, has_prior)
         start = codes[0]
         if self.truth is not None:
-            start = self.encode(np.array([[size // 2 for size in self.truth.sizes]]))[0][0]
-        drawn = self.run.spec.method.stochastic
-        return {
-            "kl": used.astype(float).round(5).tolist() if drawn else None,
+            start = self.encode(np.array([[size // 2 for size in self.truth.sizes]])).mean[0]
+        described = {
+            "kl": used.astype(float).round(5).tolist() if has_prior else None,
             "order": np.argsort(-used, kind="stable").tolist(),
-            "dead": (used < DEAD).tolist() if drawn else (used == 0).tolist(),
+            "dead": (used < DEAD).tolist() if has_prior else (used == 0).tolist(),
             "start": start.astype(float).round(4).tolist(),
             "ranges": self._ranges(codes).astype(float).round(4).tolist(),
-            "spans": spans(self.run, codes).astype(float).round(4).tolist(),
+            "spans": code_spans(codes, has_prior).astype(float).round(4).tolist(),
         }
+        if self.examples is not None:
+            described["example_codes"] = codes[: len(self.examples)].astype(float).round(4).tolist()
+        return described
 
     def _ranges(self, codes: NDArray[Any]) -> NDArray[Any]:
         """(d, 2): how far the sliders go: around 0, or, without a prior, a little further than the images."""
-        if self.run.spec.method.stochastic:
+        if self.model.has_prior:
             reach = max(LEAST_REACH, math.ceil(np.abs(codes).max()))
             return np.tile([-reach, reach], (codes.shape[1], 1))
         low, high = codes.min(axis=0), codes.max(axis=0)
         beyond = np.where(high > low, 0.1 * (high - low), 1.0)
         return np.stack([low - beyond, high + beyond], axis=1)
 
-    def _scores(self) -> dict[str, float]:
-        of_means = [record for record in kept_scores(self.run.folder) if record.representation == "mean"]
-        known = {name: value for record in of_means for name, value in record.items()}
-        return {name: round(value, 4) for name, value in known.items() if math.isfinite(value)}
+
+def _obstacle(data: Collection) -> str:
+    """Why images cannot be chosen by their factors."""
+    if not data.factors:
+        return "has no factors"
+    one_each = "has several images of one combination of factors"
+    return "is not a full grid of factors" if obstacle_to_grid(data) else one_each
+
+
+def _use(posterior: Posterior, has_prior: bool) -> NDArray[Any]:
+    """(d,): the mean KL divergence of each latent from the prior; without one, the deviation of its codes."""
+    if not has_prior or posterior.log_var is None:
+        return np.asarray(posterior.mean.std(axis=0))
+    divergence = 0.5 * (posterior.mean**2 + np.expm1(posterior.log_var) - posterior.log_var)
+    return np.asarray(divergence.mean(axis=0))
 
 
 def open_run(
-    path: Path, device: str = "cpu", data_root: Path | None = None, data: str | None = None
+    path: Path,
+    device: str = "cpu",
+    data_root: Path | None = None,
+    data: str | None = None,
+    tell: Progress = no_progress,
 ) -> RunView:
     """Load a finished run; its data may be missing, its weights may not. `data` is where it lies now."""
     result = RunFolder(path).result
@@ -185,19 +248,25 @@ def open_run(
             f"the run {path.name} is {result['outcome']}, so there is nothing to see. Train it again with "
             "other settings."
         )
-    run = load(path, device, data_root, data)
-    return view_of(run)
+    tell(0, 0, "Reading weights")
+    return view_of(load(path, device, data_root, data), tell)
 
 
-def view_of(run: Run) -> RunView:
+def view_of(run: Run, tell: Progress = no_progress) -> RunView:
     """A run, with images from its data where they are available."""
-    stream = Stream.of(0).child("explore")
+    model = RunModel(run)
+    tell(0, 0, f"Reading {run.spec.data}")
     try:
         data = run.data
     except UnweaveError as error:
-        return RunView(run, None, f"No true images: {error}", None, None)
+        return RunView(model, None, f"No true images: {error}", None, tell)
+    return view_on(model, data, tell)
+
+
+def view_on(model: ExploredModel, data: GroundTruth | Collection, tell: Progress = no_progress) -> RunView:
+    """A model, with images from a data set."""
+    tell(0, 0, f"Reading images of {data.name}")
+    sample = sample_of(data, POINTS, Stream.of(0).child("explore"))
     if isinstance(data, Collection):
-        images = data.sample_images(POINTS, stream)
-        return RunView(run, None, f"{data.name} is not a full grid of factors.", images, None)
-    factors = data.sample_factors(POINTS, stream)
-    return RunView(run, data, "", data.observe(factors, stream), factors)
+        return RunView(model, None, f"{data.name} {_obstacle(data)}.", sample, tell)
+    return RunView(model, data, "", sample, tell)

@@ -14,14 +14,20 @@ import re
 import secrets
 import socket
 import sys
+import tempfile
+from contextlib import ExitStack
+from dataclasses import replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
+from unweave.display.theme import theme_script
 from unweave.errors import UnweaveError
+from unweave.explore.api import compare, live, study
 from unweave.explore.api.answer import Answer, error_answer, json_answer
-from unweave.explore.api.study import study_records, traversal_png
+from unweave.explore.api.request import Request, Routes
 from unweave.explore.connections import Connections
 from unweave.explore.scripts import pages, script_names
 from unweave.explore.subject import Subject
@@ -29,12 +35,27 @@ from unweave.explore.subject import Subject
 PAGES = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/style.css": ("style.css", "text/css; charset=utf-8"),
+    "/live/live.css": ("live/live.css", "text/css; charset=utf-8"),
+    "/compare/compare.css": ("compare/compare.css", "text/css; charset=utf-8"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
     **{f"/{name}": (name, "text/javascript; charset=utf-8") for name in script_names()},
+}
+# One line for each module that answers pages; what needs torch is imported when it is asked for.
+ROUTES: Routes = {
+    ("GET", "/theme.js"): lambda _subject, _request: Answer(
+        theme_script().encode(), "text/javascript; charset=utf-8"
+    ),
+    ("GET", "/api/subject"): lambda subject, _request: json_answer(subject.describe()),
+    ("GET", "/api/opening"): lambda subject, _request: json_answer(subject.opening.state),
+    **study.ROUTES,
+    **live.ROUTES,
+    **compare.ROUTES,
 }
 RUN_ROUTE = re.compile(r"/api/run/([0-9a-f]{1,64})(?:/([a-z]+))?")
 EVERYWHERE = ("", "0.0.0.0")  # noqa: S104  to bind to them is the user's choice
 MOST_BYTES = 1 << 20  # of what a page sends
+MOST_DROPPED_BYTES = 256 << 20  # of files that are dropped onto the page
+DROP_ROUTE, BACK_ROUTE = "/api/drop", "/api/back"
 LAST_PORT = 65_535
 NOTHING = "there is nothing at this address."
 SECURITY = {
@@ -53,7 +74,8 @@ class ExploreServer(ThreadingHTTPServer):
     request_queue_size = 128  # connections to be accepted; beyond them, a browser waits a second
 
     def __init__(self, subject: Subject, host: str = "127.0.0.1", port: int = 0) -> None:
-        self.subject = subject
+        self.subject = self.first = subject
+        self._dropped = ExitStack()  # removes the files that were dropped
         self.local = _is_loopback(host)
         self.token = None if self.local else secrets.token_urlsafe(24)
         self.host = host
@@ -78,6 +100,27 @@ class ExploreServer(ThreadingHTTPServer):
     def cookie(self) -> str:
         """The cookie that keeps the token; browsers share cookies between the ports of a host."""
         return f"unweave_token_{self.server_address[1]}"
+
+    def open_dropped(self, sent: bytes) -> None:
+        """Show what was dropped onto the page in place of the subject, until `go_back`."""
+        from unweave.explore.dropped import open_dropped, read_dropped  # here, because it is seldom used
+
+        first, dropped = self.first, read_dropped(sent)
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="unweave-")))
+            opened = open_dropped(dropped, folder, first.device, first.data_root)
+            self.go_back()
+            self.subject, self._dropped = replace(opened, before=first.path.name), stack.pop_all()
+
+    def go_back(self) -> None:
+        """Show the first subject again, and remove what was dropped."""
+        self.subject = self.first
+        self._dropped.close()
+
+    def server_close(self) -> None:
+        """Close the sockets, and remove what was dropped."""
+        super().server_close()
+        self.go_back()
 
     def verify_request(self, request: Any, client_address: Any) -> bool:  # noqa: ARG002  as socketserver calls it
         """Whether there is room for this connection."""
@@ -139,7 +182,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.connections.mark_answering(self.connection)
             self.address = self._address()
             self._check_visitor()
-            answer = self._page() or self._data(None if self.command == "GET" else self._parsed(sent))
+            answer = self._page() or self._change_subject(sent)
+            answer = answer or self._data(None if self.command == "GET" else self._parsed(sent))
         except _RefusedError as refused:
             self.close_connection = True
             answer = error_answer(refused.status, str(refused))
@@ -191,14 +235,34 @@ class _Handler(BaseHTTPRequestHandler):
         name, kind = PAGES[path]
         return Answer(pages().joinpath(name).read_bytes(), kind)
 
+    def _change_subject(self, sent: bytes) -> Answer | None:
+        """Open what was dropped onto the page, or go back; None if neither is asked for."""
+        if self.command != "POST" or self.address.path not in (DROP_ROUTE, BACK_ROUTE):
+            return None
+        if not self._is_own_page():
+            raise _RefusedError(
+                HTTPStatus.FORBIDDEN, "files are opened only on the machine that serves the page."
+            )
+        if self.address.path == DROP_ROUTE:
+            self.server.open_dropped(sent)
+        else:
+            self.server.go_back()
+        return json_answer({})
+
+    def _is_own_page(self) -> bool:
+        """Whether the request is one of a page that this server serves to this machine."""
+        host = self.headers.get("Host", "")
+        own = self.headers.get("Origin") == f"http://{host}"
+        return self.server.local and own and _is_loopback(_hostname(host))
+
     def _data(self, body: dict[str, Any] | None) -> Answer:
-        subject, asked = self.server.subject, (self.command, self.address.path)
-        if asked == ("GET", "/api/subject"):
-            return json_answer(subject.describe())
-        if asked == ("GET", "/api/study") and subject.kind == "study":
-            return Answer(study_records(subject.path), "application/json")
         route = RUN_ROUTE.fullmatch(self.address.path)
-        answer = self._of_run(route[1], route[2], body or {}) if route else None
+        if route:
+            answer = self._of_run(route[1], route[2], body or {})
+        else:
+            respond = ROUTES.get((self.command, self.address.path))
+            query = {name: values[-1] for name, values in parse_qs(self.address.query).items()}
+            answer = respond(self.server.subject, Request(query, body or {})) if respond else None
         if answer is None:
             raise _RefusedError(HTTPStatus.NOT_FOUND, NOTHING)
         return answer
@@ -206,7 +270,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _of_run(self, run_id: str, action: str | None, body: dict[str, Any]) -> Answer | None:
         subject = self.server.subject
         if (self.command, action) == ("GET", "traversal"):
-            picture = traversal_png(subject.run_path(run_id), subject.data_root, subject.data)
+            picture = study.traversal_png(subject.run_path(run_id), subject.data_root, subject.data)
             return None if picture is None else Answer(picture, "image/png")
         from unweave.explore.api.run import ROUTES  # here, because it needs torch
 
@@ -216,8 +280,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _read(self) -> bytes:
         """The body of the request; read before any refusal, or the visitor might not see the answer."""
         length = self.headers.get("Content-Length", "0")
-        if not length.isascii() or not length.isdigit() or int(length) > MOST_BYTES:
-            raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"send at most {MOST_BYTES} bytes.")
+        may_drop = self.path.partition("?")[0] == DROP_ROUTE and self._is_own_page()
+        most = MOST_DROPPED_BYTES if may_drop else MOST_BYTES
+        if not length.isascii() or not length.isdigit() or int(length) > most:
+            raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"send at most {most} bytes.")
         sent = self.rfile.read(int(length))
         if len(sent) < int(length):
             raise ConnectionError("the connection ended before the whole request had arrived.")

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from unweave.errors import DiskFullError, UnweaveError
+from unweave.locks import process_start
 
 Kind: TypeAlias = Literal["train", "evaluate"]
 
@@ -275,27 +276,6 @@ def _fail_waiting(base: sqlite3.Connection, unit: str) -> None:
         "WHERE unit = ? AND state = 'waiting'",
         (unit,),
     )
-
-
-def process_start(pid: int) -> str | None:
-    """When a process of this machine began, in ticks since the machine did; None if there is no such process.
-
-    Process ids are reused; the id together with the start time is unique.
-    """
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return None if fields[0] == "Z" else fields[19]
-    except OSError:
-        pass
-    if Path("/proc/self/stat").exists():
-        return None
-    try:  # no /proc here: the number alone must do
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return None
-    except PermissionError:
-        pass
-    return "unknown"
 
 
 @contextmanager

@@ -14,8 +14,9 @@ from types import FrameType, TracebackType
 from unweave.errors import DiskFullError, UnweaveError
 from unweave.files import write_json
 from unweave.layout import ERROR_FILE
+from unweave.locks import process_start
 from unweave.study.folder import StudyFolder
-from unweave.study.ledger import Kind, Ledger, Task, process_start
+from unweave.study.ledger import Kind, Ledger, Task
 from unweave.study.planner import Unit, read_plan
 from unweave.study.work import Work
 from unweave.training.trainer import Stopped

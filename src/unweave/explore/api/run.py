@@ -29,19 +29,27 @@ def describe(view: RunView, _body: Body) -> Answer:
 
 def decode(view: RunView, body: Body) -> Answer:
     """{codes: (n, d)} -> images."""
-    codes = _numbers(body.get("codes"), "codes", view.run.spec.latents)
+    codes = _numbers(body.get("codes"), "codes", view.model.latents)
     return images_answer(view.decode(codes.astype(np.float32)))
 
 
 def encode(view: RunView, body: Body) -> Answer:
-    """{factors: (k,)} -> the mean and log_var of the true image's code."""
+    """{factors: (k,)} -> the mean and log_var of the true image's code; without variances, null."""
     mean, log_var = view.encode(_factors(view, [body.get("factors")]))
-    return json_answer({"mean": _plain(mean[0]), "log_var": _plain(log_var[0])})
+    variance = None if log_var is None else _plain(log_var[0])
+    return json_answer({"mean": _plain(mean[0]), "log_var": variance})
 
 
 def observe(view: RunView, body: Body) -> Answer:
     """{factors: (n, k)} -> true images."""
     return images_answer(view.observe(_factors(view, body.get("factors"))))
+
+
+def examples(view: RunView, _body: Body) -> Answer:
+    """True images to start from, whose codes are in the description."""
+    if view.examples is None:
+        raise UnweaveError("true images are chosen by their factors, or there are none.")
+    return images_answer(view.examples)
 
 
 def intervene(view: RunView, body: Body) -> Answer:
@@ -71,6 +79,7 @@ def intervention(view: RunView, start: NDArray[np.int64], factor: int) -> dict[s
 
 ROUTES: dict[tuple[str, str | None], Callable[[RunView, Body], Answer]] = {
     ("GET", None): describe,
+    ("GET", "examples"): examples,
     ("POST", "decode"): decode,
     ("POST", "encode"): encode,
     ("POST", "observe"): observe,

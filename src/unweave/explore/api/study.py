@@ -10,7 +10,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,12 @@ from typing import Any
 import pandas as pd
 
 from unweave.errors import UnweaveError
+from unweave.explore.api.answer import Answer
+from unweave.explore.api.request import Request, Routes
+from unweave.explore.labels import labels_of
+from unweave.explore.subject import Subject, TableInMemory
 from unweave.layout import PICTURES_FOLDER, RESULTS_FILE, TRAVERSALS_FILE, WEIGHTS_FILE
-from unweave.results import METHOD_ORDER, RUN_COLUMNS, read_table, wide
+from unweave.results import METHOD_ORDER, RUN_COLUMNS, Results, read_table, wide
 
 WORDS = ("source", "data", "method", "setting")
 MAIN = "mean"  # scores of these codes have their plain names, those of others say of which codes they are
@@ -33,8 +37,8 @@ def study_records(path: Path) -> bytes:
 
     runs: how many; id: their ids; here: 1 for a run whose folder is in the study's, else 0 (and 0 for all
     runs of a table alone); words: for source, data, method and setting the names and each run's place among
-    them; settings: strength, seed and all settings that are numbers and differ; scores; notes: sentences on
-    what is missing.
+    them; settings: strength, seed and all settings that are numbers and differ; scores; labels: display names
+    of methods, data sets and scores; notes: sentences on what is missing.
     """
     table = path / RESULTS_FILE if path.is_dir() else path
     try:
@@ -49,17 +53,22 @@ def study_records(path: Path) -> bytes:
 @lru_cache(maxsize=2)
 def _records(table: Path, with_folders: bool, _changed: int, _size: int) -> bytes:
     """The JSON of a table as it was at a time: when the file changes, it is read again."""
-    results = read_table(table)
+    return records_of(read_table(table), _ids_of_folders(table.parent) if with_folders else set())
+
+
+def records_of(results: Results, folders: Collection[str] = ()) -> bytes:
+    """The JSON of a table, as `study_records` describes it; `folders` are ids of runs that can be opened."""
     runs = wide(*_one_representation(results.table))
     ids = runs["run"].tolist()
-    folders = _ids_of_folders(table.parent) if with_folders else set()
+    scores = [str(name) for name in runs if name not in RUN_COLUMNS]
     record = {
         "runs": len(runs),
         "id": ids,
         "here": [int(run_id in folders) for run_id in ids],
         "words": {name: _coded(runs[name], METHOD_ORDER if name == "method" else ()) for name in WORDS},
         "settings": _settings(runs),
-        "scores": {str(name): _rounded(runs[name]) for name in runs if name not in RUN_COLUMNS},
+        "scores": {name: _rounded(runs[name]) for name in scores},
+        "labels": labels_of(runs["method"].unique(), runs["data"].unique(), scores),
         "notes": list(results.notes),
     }
     return json.dumps(record, separators=(",", ":"), allow_nan=False).encode()
@@ -150,3 +159,15 @@ def _traversals_drawn_now(folder: Path, data_root: Path | None, place: str | Non
     file = io.BytesIO()
     labelled_sheet(f"{run.spec.method.name} on {run.spec.data}", traversals(run, images)).save(file, "PNG")
     return file.getvalue()
+
+
+def _records_of(subject: Subject, _request: Request) -> Answer | None:
+    if subject.kind != "study" and not (subject.path / RESULTS_FILE).is_file():
+        return None
+    if isinstance(subject.in_memory, TableInMemory):
+        return Answer(subject.in_memory.records, "application/json")
+    subject.opening(0, 0, "Reading the table of results")
+    return Answer(study_records(subject.path), "application/json")
+
+
+ROUTES: Routes = {("GET", "/api/study"): _records_of}

@@ -1,12 +1,26 @@
-// Which view is shown: the run or the study that was named, or one run of the study.
+// Which view is shown: the one that the address names, or that of the run or study that was named.
 
+import { acceptFiles, backButton } from "./lib/drop.js";
 import { make } from "./lib/elements.js";
-import { askJson, serverSource } from "./lib/source.js";
-import { readState, writeState } from "./lib/state.js";
-import { showRun } from "./run/run.js";
+import { focusHeading, skipTo } from "./lib/focus.js";
+import { showOpening } from "./lib/opening.js";
+import { askJson } from "./lib/source.js";
+import { readState } from "./lib/state.js";
+
+// A view is a module with `show({ view, subject, state, place })`: it fills the element `view`, calls `place` to put it on
+// the page (false: another view was asked for meanwhile), and may return a function to be called when it is left. Its
+// name is the key in the address that shows it, or a kind of subject.
+const VIEWS = {
+  compare: () => import("./views/compare.js"),
+  run: () => import("./views/run.js"),
+  study: () => import("./views/study.js"),
+  live: () => import("./views/live.js"),
+};
 
 const main = document.getElementById("main");
 const home = document.getElementById("home");
+const training = document.getElementById("training");
+const dropped = document.getElementById("dropped");
 let leave = () => {};
 let shown = 0; // how many views were asked for: only the last one is shown
 
@@ -14,54 +28,37 @@ async function show() {
   const mine = ++shown;
   leave();
   leave = () => {};
+  const opened = showOpening(main);
   try {
     const subject = await askJson("/api/subject");
     const state = readState();
-    const run = state.get("run") ?? subject.run;
-    nameThePage(subject, run, state);
+    const first = subject.live ? "live" : subject.kind;
+    const name = Object.keys(VIEWS).find((key) => state.has(key)) ?? first;
+    nameThePage(subject, name === first, state);
+    dropped.replaceChildren(...(subject.before ? [backButton(subject, showFirst)] : []));
+    training.hidden = !subject.logs || name === "live";
     const view = make("div");
-    if (!run) {
-      const { showStudy } = await import("./study/study.js");
-      if (mine !== shown) return;
-      main.replaceChildren(view);
-      await showStudy(view, ...studyState(state));
-      return;
-    }
-    const study = state.get("study");
-    const end = await showRun(view, serverSource(run), study ? { run, study } : { run });
-    if (mine !== shown) {
-      end();
-      return;
-    }
+    const place = () => {
+      if (mine === shown) main.replaceChildren(view);
+      return mine === shown;
+    };
+    const { show: fill } = await VIEWS[name]();
+    const end = (await fill({ view, subject, state, place })) ?? (() => {});
+    if (mine !== shown) return end();
     leave = end;
-    main.replaceChildren(view);
+    if (mine > 1) focusHeading(main); // what had the focus is gone
   } catch (error) {
     if (mine === shown) say(error.message);
+  } finally {
+    opened();
   }
 }
 
-function nameThePage(subject, run, state) {
-  const inStudy = subject.kind === "study" && run;
+function nameThePage(subject, isFirst, state) {
   document.getElementById("where").textContent = subject.name;
   document.title = `${subject.name} – unweave explore`;
-  home.textContent = inStudy ? "← all runs" : "unweave";
-  home.href = inStudy && state.get("study") ? `#${new URLSearchParams({ study: state.get("study") })}` : "#";
-}
-
-// What is chosen in the study, a function that changes some of it, and one that opens a run.
-function studyState(state) {
-  let chosen = {};
-  try {
-    chosen = Object(JSON.parse(state.get("study") ?? "{}"));
-  } catch {
-    // The address was cut off: start from the defaults.
-  }
-  const address = () => ({ study: JSON.stringify(chosen) });
-  const change = (partial) => {
-    Object.assign(chosen, partial);
-    writeState(new URLSearchParams(address()));
-  };
-  return [{ ...chosen }, change, (run) => (location.hash = new URLSearchParams({ run, ...address() }))];
+  home.textContent = isFirst ? "unweave" : `← ${subject.kind === "run" ? "the run" : "all runs"}`;
+  home.href = !isFirst && state.get("study") ? `#${new URLSearchParams({ study: state.get("study") })}` : "#";
 }
 
 function say(sentence) {
@@ -69,5 +66,13 @@ function say(sentence) {
   main.replaceChildren(message, make("button", { type: "button", textContent: "Try again", onclick: show }));
 }
 
+// Shows the subject from its start, whatever the address names.
+function showFirst() {
+  history.replaceState(null, "", location.pathname);
+  show();
+}
+
+skipTo(main);
+acceptFiles(showFirst, (error) => say(error.message));
 addEventListener("hashchange", show);
 show();

@@ -11,6 +11,7 @@ export function colours() {
     paper: named("paper"),
     accent: named("accent"),
     line: named("line"),
+    deepest: Number.parseFloat(named("deepest")) / 100, // share of the accent on which text can be read
   };
 }
 

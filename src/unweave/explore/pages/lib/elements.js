@@ -1,6 +1,7 @@
 // Elements of all pages: how they are made, sliders, panels with a title, and work that is asked for often.
 
 import { savePng } from "./drawing.js";
+import { holdBackUntilMoved } from "./touch.js";
 
 let made = 0; // for ids that no other element has
 
@@ -24,6 +25,16 @@ export function panel(name, title, ...children) {
   );
   element.setAttribute("aria-labelledby", id);
   return element;
+}
+
+// A box around an element that may be wider than the screen. While it scrolls, keys can reach it.
+export function scrollBox(child) {
+  const box = make("div", { className: "scroll" }, child);
+  new ResizeObserver(() => {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  }).observe(child);
+  return box;
 }
 
 // Work that may be asked for faster than it can be done: what was asked last is always done, nothing piles up.
@@ -55,6 +66,7 @@ export function latest(work, report, pause = 0) {
 export function slider(text, properties) {
   const id = `slider${++made}`;
   const input = make("input", { type: "range", id, ...properties });
+  holdBackUntilMoved(input);
   return {
     input,
     label: make("label", { htmlFor: id, textContent: text }),

@@ -1,6 +1,7 @@
 // Work that failed, as a message that stays until this work has succeeded, and a button that tries it again.
 
 import { make } from "./elements.js";
+import { focusHeading } from "./focus.js";
 
 // `changed` is called with whether anything has failed.
 export function failureMessage(changed) {
@@ -24,7 +25,9 @@ export function failureMessage(changed) {
     if (!error && !failed.has(work)) return;
     if (error) failed.set(work, error);
     else failed.delete(work);
+    const hadFocus = element.contains(document.activeElement);
     element.hidden = !failed.size;
+    if (element.hidden && hadFocus) focusHeading(element.parentElement);
     const sentences = new Set([...failed.values()].map(({ message }) => message));
     text.textContent = [...sentences, "What is shown here is out of date."].join(" ");
     changed(failed.size > 0);

@@ -2,12 +2,13 @@
 
 const MOST_IMAGES = 512; // that the server decodes for one request
 
-export async function ask(path, body) {
-  const sent = body && {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(body),
-  };
+const sentAs = (type, body) => ({ method: "POST", headers: { "Content-Type": type }, body });
+
+export const ask = (path, body) => answerOf(path, body && sentAs("application/json", JSON.stringify(body)));
+
+export const sendBlob = (path, blob) => answerOf(path, sentAs("application/octet-stream", blob));
+
+async function answerOf(path, sent) {
   let answer;
   try {
     answer = await fetch(path, sent);
@@ -41,10 +42,22 @@ async function askManyImages(path, codes) {
   return { ...parts[0], n: codes.length, bytes };
 }
 
+// A run with the true images that its page can start from, each with its code, where it has some.
+async function withExamples(run, askExamples) {
+  if (!run.example_codes) return run;
+  const { bytes, ...shape } = await askExamples();
+  const size = shape.channels * shape.height * shape.width;
+  const examples = run.example_codes.map((code, i) => ({
+    code,
+    images: { ...shape, n: 1, bytes: bytes.subarray(i * size, (i + 1) * size) },
+  }));
+  return { ...run, examples };
+}
+
 export function serverSource(id) {
   const at = `/api/run/${id}`;
   return {
-    describe: () => askJson(at),
+    describe: async () => withExamples(await askJson(at), () => askImages(`${at}/examples`)),
     decode: (codes) => askManyImages(`${at}/decode`, codes),
     observe: (factors) => askImages(`${at}/observe`, { factors }),
     encode: async (factors) => (await askJson(`${at}/encode`, { factors })).mean,

@@ -1,6 +1,7 @@
 // An exported page: the run and its decoder are inside of it, and nothing is asked for.
 
 import { make } from "../lib/elements.js";
+import { skipTo } from "../lib/focus.js";
 import { decoderOf } from "./decoder.js";
 import { showRun } from "./run.js";
 
@@ -54,6 +55,7 @@ function offlineSource({ run, decoder, weights, examples, interventions }) {
 }
 
 const main = document.getElementById("main");
+skipTo(main);
 try {
   const record = JSON.parse(document.getElementById("record").textContent);
   await showRun(main, offlineSource(record));

@@ -23,7 +23,7 @@ const PANELS = [
   { create: examplesPanel, suits: ({ run }) => run.examples },
   { create: matrixPanel, suits: ({ run }) => run.information },
   { create: traversalPanel, suits: always },
-  { create: interventionPanel, suits: ({ run }) => run.information },
+  { create: interventionPanel, suits: ({ run }) => run.first_factors && run.information },
   { create: swapsPanel, suits: ({ run }) => run.swap },
 ];
 

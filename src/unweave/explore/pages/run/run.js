@@ -3,6 +3,7 @@
 import { savePng, stacked } from "../lib/drawing.js";
 import { latest, make } from "../lib/elements.js";
 import { failureMessage } from "../lib/failures.js";
+import { bothNames, labelOf } from "../lib/names.js";
 import { readNumbers, readState, writeState } from "../lib/state.js";
 import { captionOf, factsOf } from "./caption.js";
 import { panelsOf } from "./panels.js";
@@ -90,12 +91,12 @@ function firstView(run) {
   return {
     codes: codes ?? [...firstCodes(run, { example })],
     example, // the place of the true image among those of an exported page
-    factors: known ? factors : run.first_factors && [...run.first_factors],
+    factors: run.first_factors && (known ? factors : [...run.first_factors]),
     latent,
     factor: run.factors.length ? (whole("factor", run.factors.length) ?? bestFactor(run, latent)) : null,
     sheet: whole("sheet", run.swap?.sheets) ?? 0,
     walking: null,
-    encodeFirst: Boolean(known && !codes), // the address names an image, and no code of its own
+    encodeFirst: Boolean(run.first_factors && known && !codes), // the address names an image, and no code of its own
     ended: false,
   };
 }
@@ -144,12 +145,18 @@ function walker(run, view, changed, moved) {
 
 function heading(run, save) {
   const scores = Object.entries(run.scores).map(([name, value]) =>
-    make("li", {}, `${name} `, make("b", { textContent: value.toFixed(3) })),
+    make(
+      "li",
+      {},
+      ...bothNames(run.labels, "score", name),
+      " ",
+      make("b", { textContent: value.toFixed(3) }),
+    ),
   );
   const element = make(
     "div",
     { className: "heading" },
-    make("h1", { textContent: run.method }),
+    make("h1", {}, ...bothNames(run.labels, "method", run.method)),
     make("p", { textContent: factsOf(run).join(" · ") }),
     save,
   );
@@ -183,7 +190,8 @@ function keys() {
 }
 
 function saveView(run, view, panels) {
-  const title = `${run.method} on ${run.data}, seed ${run.seed}`;
+  const [method, data] = [labelOf(run.labels, "method", run.method), labelOf(run.labels, "data", run.data)];
+  const title = `${method} on ${data}${run.seed === null ? "" : `, seed ${run.seed}`}`;
   const parts = panels
     .filter((panel) => panel.canvas)
     .map(({ element, canvas }) => ({ name: element.querySelector("h2").textContent, canvas }));
@@ -215,14 +223,13 @@ function endWith(context, changed, element) {
     }[event.key];
     if (action) action();
   };
-  const theme = matchMedia("(prefers-color-scheme: dark)");
   const repaint = () => changed("theme");
   addEventListener("keydown", pressed);
-  theme.addEventListener("change", repaint);
+  document.addEventListener("themechange", repaint);
   return () => {
     context.walk(null);
     view.ended = true; // the address is another view's now
     removeEventListener("keydown", pressed);
-    theme.removeEventListener("change", repaint);
+    document.removeEventListener("themechange", repaint);
   };
 }

@@ -1,19 +1,11 @@
 // The three plots of the study page, drawn again when something changes.
 
+import { numberAxis, OWN_SETTING, settingAxis, wordAxis } from "./axes.js";
+import { colouring } from "./colours.js";
 import { canvasPen } from "./pens.js";
-import {
-  drawOver,
-  drawPlot,
-  inRectangle,
-  layOut,
-  lookOf,
-  numberAxis,
-  rectanglePixels,
-  themeOf,
-  wordAxis,
-} from "./plots.js";
-import { shownRuns, WORDS } from "./runs.js";
-import { showWords } from "./tables.js";
+import { drawOver, drawPlot, inRectangle, layOut, rectanglePixels, themeOf } from "./plots.js";
+import { columnLabel, shownRuns, WORDS, wordLabel } from "./runs.js";
+import { showWords } from "./words.js";
 
 export function redrawSoon(view) {
   view.waiting ??= requestAnimationFrame(() => {
@@ -24,10 +16,16 @@ export function redrawSoon(view) {
 
 function axisOf(study, name, shown) {
   const isSetting = study.settingNames.includes(name);
-  return numberAxis(name, study.numbers[name], shown, {
+  return numberAxis(columnLabel(study, name), study.numbers[name], shown, {
     log: isSetting && name !== "seed",
     jitter: isSetting ? 5 : 0,
   });
+}
+
+// The words of a kind with their display names.
+function labelled({ words, ...study }, kind) {
+  const { names, codes } = words[kind];
+  return { names: names.map((name) => wordLabel(study, kind, name)), codes };
 }
 
 export function redraw(view) {
@@ -35,14 +33,14 @@ export function redraw(view) {
   if (!view.plots[0].box.clientWidth) return; // not in the page yet: it is drawn when it has a size
   const shown = shownRuns(study, state);
   const theme = themeOf(view.root);
-  const { names, codes } = study.words[state.colour];
-  const looks = names.map((_, place) => lookOf(place, theme));
   const up = axisOf(study, state.y, shown);
   const group =
     state.group === "seed"
       ? axisOf(study, "seed", shown)
-      : wordAxis(WORDS[state.group], study.words[state.group], shown);
-  [axisOf(study, state.x, shown), axisOf(study, state.against, shown), group].forEach((across, place) => {
+      : wordAxis(WORDS[state.group], labelled(study, state.group), shown);
+  const against =
+    state.against === OWN_SETTING ? settingAxis(study, shown) : axisOf(study, state.against, shown);
+  [axisOf(study, state.x, shown), group, against].forEach((across, place) => {
     const { box } = view.plots[place];
     view.plots[place].layout = layOut(box.clientWidth, box.clientHeight, across, up, shown);
   });
@@ -52,7 +50,7 @@ export function redraw(view) {
     shown,
     lit,
     theme,
-    drawing: { looks, names, codes, order: study.order, lit, theme },
+    drawing: { ...colouring(study, state.colour, theme, shown), order: study.order, lit, theme },
   });
   for (const { canvas, layout } of view.plots)
     drawPlot(canvasPen(canvas, layout.width, layout.height, theme.paper), layout, view.drawing);

@@ -1,12 +1,13 @@
 // The filters of the study page: check boxes for words, ranges for numbers.
 
+import { bothNames } from "../lib/names.js";
+import { shortNumber } from "./axes.js";
 import { make } from "./elements.js";
-import { shortNumber } from "./plots.js";
-import { WORDS } from "./runs.js";
+import { columnLabel, WORDS } from "./runs.js";
 
-export function choice(names, chosen, changed, more = {}) {
+export function choice(study, names, chosen, changed, more = {}) {
   const options = names.map((name) =>
-    make("option", { value: name, selected: name === chosen }, WORDS[name] ?? name),
+    make("option", { value: name, selected: name === chosen }, columnLabel(study, name)),
   );
   return make("select", { ...more, change: (event) => changed(event.target.value) }, ...options);
 }
@@ -20,6 +21,7 @@ export function buildFilters(view, words) {
     {},
     "add",
     choice(
+      study,
       ["", ...free()],
       "",
       (name) => {
@@ -47,9 +49,11 @@ export function buildFilters(view, words) {
       "button",
       {
         type: "button",
+        "data-key": "all",
         click: () => {
           view.change({ only: {}, ranges: {}, brush: null });
           view.rebuild();
+          view.root.querySelector("[data-key=all]").focus();
         },
       },
       "Show all runs",
@@ -58,7 +62,7 @@ export function buildFilters(view, words) {
 }
 
 // Keep only some of the words of a kind; all of them is no filter.
-function keepOnly(view, name, kept) {
+export function keepOnly(view, name, kept) {
   const { study, state } = view;
   const rest = Object.fromEntries(Object.entries(state.only).filter(([other]) => other !== name));
   view.change({ only: kept.length < study.words[name].names.length ? { ...rest, [name]: kept } : rest });
@@ -74,7 +78,9 @@ function checkBoxes(view, name) {
       change: () => keepOnly(view, name, checkedWords()),
     }),
   );
-  const labels = inputs.map((input) => make("label", {}, input, input.value));
+  const labels = inputs.map((input) =>
+    make("label", {}, input, make("span", {}, ...bothNames(view.study.labels, name, input.value))),
+  );
   return make("fieldset", { "data-filter": name }, make("legend", {}, WORDS[name]), ...labels);
 }
 
@@ -101,11 +107,14 @@ function showRanges(view) {
         const { [name]: _, ...rest } = view.state.ranges;
         view.change({ ranges: rest });
         showRanges(view);
+        view.rangeAdder.focus(); // the button that had the focus is gone
       }),
     ),
   );
   view.rangeAdder.replaceChildren(
-    ...["", ...view.rangeNames()].map((name) => make("option", { value: name }, name || "choose…")),
+    ...["", ...view.rangeNames()].map((name) =>
+      make("option", { value: name }, columnLabel(view.study, name) || "choose…"),
+    ),
   );
 }
 
@@ -123,18 +132,28 @@ function rangeInputs(view, name, remove = null) {
       type: "number",
       step: "any",
       placeholder: shortNumber(ends[k]),
-      "aria-label": `${name} ${end}`,
+      "aria-label": `${columnLabel(view.study, name)} ${end}`,
       value: given[k] === null ? "" : String(given[k]),
       input: () => view.change({ ranges: { ...view.state.ranges, [name]: inputs.map(valueOrNone) } }),
     }),
   );
   const button = remove
-    ? [make("button", { type: "button", "aria-label": `remove the range of ${name}`, click: remove }, "×")]
+    ? [
+        make(
+          "button",
+          {
+            type: "button",
+            "aria-label": `remove the range of ${columnLabel(view.study, name)}`,
+            click: remove,
+          },
+          "×",
+        ),
+      ]
     : [];
   return make(
     "div",
     { class: "study-range" },
-    ...(remove ? [make("span", {}, name)] : []),
+    ...(remove ? [make("span", {}, columnLabel(view.study, name))] : []),
     ...inputs,
     ...button,
   );

@@ -1,56 +1,65 @@
 // Pointer and keys in a plot: the run under the pointer, the brushed rectangle, clicks and arrows.
 
+import { shortNumber } from "./axes.js";
 import { drawAllOver, redrawSoon } from "./drawing.js";
 import { make } from "./elements.js";
-import { nearest, neighbour, rectangleValues, shortNumber } from "./plots.js";
-import { described } from "./runs.js";
+import { nearest, neighbour, rectangleValues } from "./plots.js";
+import { columnLabel, described } from "./runs.js";
 import { pin, traversal } from "./tables.js";
 
 const HOVER_WAIT = 150; // milliseconds before a traversal is asked for
 const DRAG = 4; // pixels that make a drag of a click
+const SWIPE = 12; // pixels across that make a drag of a tap; up and down, a finger scrolls the page
+const CARD_WIDTH = 370; // pixels, with some room
+const NEAR_FINGER = 24; // pixels within which a tap finds a run
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 export function buildPlot(view, place) {
   const canvas = make("canvas", { tabindex: "0", role: "application" });
   const above = make("canvas", { "aria-hidden": "true" });
   const plot = { canvas, above, box: make("div", { class: "study-plot" }, canvas, above), layout: null };
-  let start = null;
-  let moved = false;
+  let drag = null; // where it began, the brush before it, and whether it is more than a click
   const at = (event) => [event.offsetX, event.offsetY];
   const brush = (event) => ({
     plot: place,
-    ...rectangleValues(plot.layout, rectangleFrom(plot.layout.frame, start, at(event))),
+    ...rectangleValues(plot.layout, rectangleFrom(plot.layout.frame, drag.start, at(event))),
   });
   canvas.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0) return;
-    [start, moved] = [at(event), false];
+    if (event.button !== 0 || !event.isPrimary) return;
+    drag = { start: at(event), brush: view.state.brush, moved: false };
     canvas.setPointerCapture(event.pointerId);
   });
   canvas.addEventListener("pointermove", (event) => {
-    if (!plot.layout) return;
-    const [x, y] = at(event);
-    if (!start) {
-      point(view, nearest(plot.layout, x, y), event);
+    if (!plot.layout || !event.isPrimary) return;
+    if (!drag) {
+      point(view, nearest(plot.layout, ...at(event)), event);
       return;
     }
-    moved ||= Math.hypot(x - start[0], y - start[1]) >= DRAG;
-    if (!moved) return;
+    drag.moved ||= isDrag(event, drag.start, at(event));
+    if (!drag.moved) return;
     point(view, -1, event);
     view.state.brush = brush(event); // the address is written when the rectangle is done
     redrawSoon(view);
   });
   canvas.addEventListener("pointerup", (event) => {
-    if (start && moved) view.change({ brush: brush(event) });
-    else if (start) clicked(view, nearest(plot.layout, ...at(event)), event);
-    start = null;
+    if (drag?.moved) view.change({ brush: brush(event) });
+    else if (drag) clicked(view, plot.layout, at(event), event);
+    drag = null;
   });
   canvas.addEventListener("pointercancel", () => {
-    start = null;
+    if (drag?.moved) view.change({ brush: drag.brush }); // the browser took the finger, to scroll or to zoom
+    drag = null;
   });
-  canvas.addEventListener("pointerleave", (event) => point(view, -1, event));
+  canvas.addEventListener("pointerleave", (event) => {
+    if (event.pointerType !== "touch") point(view, -1, event); // a lifted finger leaves, and its card stays
+  });
   canvas.addEventListener("blur", (event) => point(view, -1, event));
   canvas.addEventListener("keydown", (event) => pressed(view, plot, event));
   return plot;
+}
+
+function isDrag({ pointerType }, [x0, y0], [x1, y1]) {
+  return pointerType === "touch" ? Math.abs(x1 - x0) >= SWIPE : Math.hypot(x1 - x0, y1 - y0) >= DRAG;
 }
 
 function rectangleFrom({ left, right, top, bottom }, [x0, y0], [x1, y1]) {
@@ -62,12 +71,17 @@ function rectangleFrom({ left, right, top, bottom }, [x0, y0], [x1, y1]) {
   return [Math.min(...across), Math.min(...along), Math.max(...across), Math.max(...along)];
 }
 
-function clicked(view, row, event) {
+function clicked(view, layout, [x, y], event) {
+  const isTouch = event.pointerType === "touch";
+  const row = nearest(layout, x, y, isTouch ? NEAR_FINGER : undefined);
   if (row < 0) {
+    point(view, -1, event);
     if (view.state.brush) view.change({ brush: null });
   } else if (event.shiftKey) pin(view, row);
-  else if (event.pointerType === "touch" && view.tapped !== row) {
-    view.tapped = row; // a finger cannot hover: the first tap shows the run, the second opens it
+  else if (isTouch && view.current !== row) {
+    // A finger cannot hover: the first tap shows the run, the second opens it. The plot has the focus before the
+    // card is shown, because a plot that loses the focus hides it.
+    event.target.focus({ preventScroll: true });
     point(view, row, event);
   } else if (view.study.here[row]) view.openRun(view.study.id[row]);
 }
@@ -95,7 +109,7 @@ function pressed(view, plot, event) {
 }
 
 // Make a run the current one: a ring in each plot, and a card next to the pointer; -1 for none.
-function point(view, row, { clientX, clientY }) {
+function point(view, row, { clientX, clientY, pointerType }) {
   const { study, state, card } = view;
   if (row !== view.current) {
     view.current = row;
@@ -104,17 +118,23 @@ function point(view, row, { clientX, clientY }) {
     card.hidden = row < 0;
     if (row < 0) return;
     const numbers = [...new Set([state.y, state.x])].map(
-      (name) => `${name} ${shortNumber(study.numbers[name][row])}`,
+      (name) => `${columnLabel(study, name)} ${shortNumber(study.numbers[name][row])}`,
     );
     card.replaceChildren(
       make("p", {}, make("strong", {}, described(study, row))),
       make("p", {}, numbers.join(", ")),
       make("p", { class: "study-dim" }, study.id[row]),
+      ...(pointerType === "touch" && study.here[row] ? [make("p", {}, "Tap it again to open it.")] : []),
     );
     if (study.here[row]) view.hoverTimer = setTimeout(() => card.append(traversal(view, row)), HOVER_WAIT);
   }
-  if (row < 0) return;
-  card.style.left = `${Math.max(8, Math.min(clientX + 16, innerWidth - 370))}px`;
-  card.style.top = clientY < innerHeight / 2 ? `${clientY + 16}px` : "auto";
-  card.style.bottom = clientY < innerHeight / 2 ? "auto" : `${innerHeight - clientY + 16}px`;
+  if (row >= 0) placeCard(card, clientX, clientY);
+}
+
+// The card stands in the page, not in the window: it scrolls with its plot.
+function placeCard(card, x, y) {
+  const isAbove = y > innerHeight / 2;
+  card.style.left = `${scrollX + Math.max(8, Math.min(x + 16, innerWidth - CARD_WIDTH))}px`;
+  card.style.top = `${scrollY + y + (isAbove ? -16 : 16)}px`;
+  card.classList.toggle("above", isAbove);
 }

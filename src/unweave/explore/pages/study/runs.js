@@ -1,6 +1,13 @@
 // The runs of a study: their settings and scores, which of them are shown, and how one is described.
 
+import { labelOf } from "../lib/names.js";
+import { OWN_SETTING } from "./axes.js";
+
 export const WORDS = { data: "data set", method: "method", setting: "setting", source: "source" };
+
+const HEADLINES = ["mig", "dci.disentanglement", "sap"]; // scores that plots begin with, if they order the runs
+const SATURATED = 0.5; // share of runs with the same highest or lowest value
+export const MOST_PINS = 8;
 
 export async function readStudy() {
   let answer;
@@ -36,8 +43,10 @@ export function startingState(study, state) {
   const family = (name) => name.split(".")[0];
   const scores = study.scoreNames;
   const fractions = scores.filter((name) => study.numbers[name].every((value) => !(value < 0 || value > 1)));
-  const first = fractions[0] ?? scores[0];
-  const other = [...fractions, ...scores].find((name) => family(name) !== family(first)) ?? first;
+  const useful = fractions.filter((name) => !isSaturated(study.numbers[name]));
+  const inOrder = [...HEADLINES.filter((name) => useful.includes(name)), ...useful, ...fractions, ...scores];
+  const first = inOrder[0];
+  const other = inOrder.find((name) => family(name) !== family(first)) ?? first;
   const wordNames = Object.keys(WORDS);
   const known = (name, names, otherwise) => (names.includes(name) ? name : otherwise);
   const all = [...scores, ...study.settingNames];
@@ -50,18 +59,32 @@ export function startingState(study, state) {
   return {
     x: known(state.x, all, other),
     y: known(state.y, all, first),
-    against: known(state.against, study.settingNames, "strength"),
+    against: known(state.against, study.settingNames, OWN_SETTING),
     group: known(state.group, [...wordNames, "seed"], "method"),
-    colour: known(state.colour, wordNames, "method"),
+    colour: known(state.colour, [...wordNames, ...all], "method"),
     only: knownWords(study, state.only ?? {}),
     ranges: Object.fromEntries(ranges),
     brush: rightBrush ? brush : null,
     pins: [state.pins ?? []]
       .flat()
       .filter((id) => study.rowOf.has(id))
-      .slice(0, 2),
-    lowest: state.lowest === true,
+      .slice(0, MOST_PINS),
+    sort: {
+      by: known(state.sort?.by, [...wordNames, ...all], null), // null: as the vertical axis
+      descending: state.sort?.descending !== false,
+    },
+    find: typeof state.find === "string" ? state.find : "",
   };
+}
+
+// Whether half of the numbers or more are the highest, or the lowest, one.
+function isSaturated(values) {
+  const finite = values.filter(Number.isFinite);
+  const ends = [
+    finite.reduce((a, b) => Math.max(a, b), -Infinity),
+    finite.reduce((a, b) => Math.min(a, b), Infinity),
+  ];
+  return ends.some((end) => finite.filter((value) => value === end).length >= SATURATED * finite.length);
 }
 
 const isPair = (given, isRight) => Array.isArray(given) && given.length === 2 && given.every(isRight);
@@ -91,7 +114,12 @@ export function shownRuns(study, { only, ranges }) {
   return shown;
 }
 
-export const word = (study, name, row) => study.words[name].names[study.words[name].codes[row]];
+// The display name of a column (a kind of words, a setting or a score), and of a word, such as a method.
+export const columnLabel = (study, name) => WORDS[name] ?? labelOf(study.labels, "score", name);
+export const wordLabel = (study, kind, name) => labelOf(study.labels, kind, name);
+
+export const ownWord = (study, kind, row) => study.words[kind].names[study.words[kind].codes[row]];
+export const word = (study, kind, row) => wordLabel(study, kind, ownWord(study, kind, row));
 
 export function described(study, row) {
   const setting = word(study, "setting", row);

@@ -4,7 +4,7 @@ import { over } from "./drawing.js";
 import { make } from "./elements.js";
 import { canvasPen, svgPen } from "./pens.js";
 import { drawLegend, drawOver, drawPlot, LEGEND_HEIGHT } from "./plots.js";
-import { WORDS } from "./runs.js";
+import { columnLabel, WORDS, wordLabel } from "./runs.js";
 
 const HEAD_HEIGHT = 2 * LEGEND_HEIGHT; // the legend, and a line that says which runs are shown
 const LETTER = 7; // pixels of a letter, about
@@ -25,18 +25,19 @@ function sheetSize(view) {
 }
 
 // How many runs are shown, and by which filters.
-function filtersOf({ status, state }) {
+function filtersOf({ study, status, state }) {
   const only = Object.entries(state.only).map(
-    ([name, kept]) => `${WORDS[name]}: ${kept.join(", ") || "none"}`,
+    ([name, kept]) =>
+      `${WORDS[name]}: ${kept.map((one) => wordLabel(study, name, one)).join(", ") || "none"}`,
   );
   const ranges = Object.entries(state.ranges).map(
-    ([name, [low, high]]) => `${name}: ${low ?? "lowest"} to ${high ?? "highest"}`,
+    ([name, [low, high]]) => `${columnLabel(study, name)}: ${low ?? "lowest"} to ${high ?? "highest"}`,
   );
   return [status.textContent, ...only, ...ranges].join("; ");
 }
 
 function drawHead(pen, view, width) {
-  drawLegend(pen, view.drawing.names, view.drawing.looks, view.theme);
+  drawLegend(pen, view.drawing.legend, view.theme);
   const [text, most] = [filtersOf(view), Math.floor((width - 64) / LETTER)];
   const short = text.length > most ? `${text.slice(0, most - 1)}…` : text;
   pen.text(short, 54, 1.5 * LEGEND_HEIGHT, { colour: view.theme.dim, align: "left", middle: true });

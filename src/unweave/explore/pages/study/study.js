@@ -2,18 +2,21 @@
 //
 // All runs are read once; filters and drawing happen here, so that the page answers at once. What is chosen is
 // kept in `state`: x, y, against and group (axes), colour, only (words that stay), ranges (numbers that stay),
-// brush (a rectangle in one plot), pins (up to two run ids) and lowest (whether the list starts there).
+// brush (a rectangle in one plot), pins (up to eight run ids), sort (column and direction of the table) and find (text
+// that runs in the table have).
 
+import { OWN_SETTING } from "./axes.js";
+import { MOST_COLOURED } from "./colours.js";
 import { redraw, redrawSoon } from "./drawing.js";
 import { make } from "./elements.js";
 import { buildFilters, choice } from "./filters.js";
+import { buildList } from "./list.js";
 import { buildPlot } from "./pointer.js";
 import { readStudy, startingState, WORDS } from "./runs.js";
 import { savePng, saveSvg } from "./saving.js";
-import { HELP } from "./tables.js";
+import { HELP } from "./words.js";
 
 const WIDE = 960; // pixels from which on the filters stand next to the plots
-const MOST_COLOURED = 40; // words that colours can stand for; colours and shapes repeat after 64
 
 let leave = null; // ends the listeners of the view before
 
@@ -42,7 +45,7 @@ export async function showStudy(root, state, setState, openRun) {
   };
   build(view);
   new ResizeObserver(() => (signal.aborted ? null : redrawSoon(view))).observe(view.plots[0].box);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redrawSoon(view), { signal });
+  document.addEventListener("themechange", () => redrawSoon(view), { signal });
   redraw(view);
 }
 
@@ -52,35 +55,31 @@ function build(view) {
   const words = Object.keys(WORDS).filter(
     (name) => name in { data: 1, method: 1 } || study.words[name].names.length > 1,
   );
+  const coloured = words.filter((name) => study.words[name].names.length <= MOST_COLOURED);
   const axis = (key, label, names) =>
     make(
       "label",
       {},
       label,
-      choice(names, state[key], (value) => {
+      choice(study, names, state[key], (value) => {
         view.change({ [key]: value, brush: key === "colour" ? state.brush : null });
       }),
     );
   view.status = make("p", { role: "status", "aria-live": "polite" });
   view.runText = make("p", { class: "study-run-text study-dim", role: "status", "aria-live": "polite" });
   view.legend = make("ul", { class: "study-legend", "aria-label": "What colours and shapes stand for" });
-  view.list = make("div", { class: "study-scroll" });
-  view.pair = make("section", { class: "study-pair", "aria-label": "Comparison of two runs" });
+  view.pair = make("section", { class: "study-pair", "aria-label": "Pinned runs" });
   view.card = make("div", { class: "study-card", hidden: true });
   view.rangeList = make("div");
   view.plots = [0, 1, 2].map((place) => buildPlot(view, place));
   const axes = make(
     "div",
     { class: "study-axes", role: "group", "aria-label": "What the plots show" },
-    axis("y", "up", scores),
-    axis("x", "across", scores),
-    axis("against", "setting", study.settingNames),
+    axis("y", "vertical axis", scores),
+    axis("x", "horizontal axis", scores),
     axis("group", "groups", [...words, "seed"]),
-    axis(
-      "colour",
-      "colour",
-      words.filter((name) => study.words[name].names.length <= MOST_COLOURED),
-    ),
+    axis("against", "settings", [OWN_SETTING, ...study.settingNames]),
+    axis("colour", "colour by", [...coloured, ...scores]),
     make("button", { type: "button", click: () => savePng(view) }, "Save PNG"),
     make("button", { type: "button", click: () => saveSvg(view) }, "Save SVG"),
   );
@@ -114,7 +113,7 @@ function build(view) {
         make("div", { class: "study-plots" }, ...view.plots.map((plot) => plot.box)),
         make("p", { class: "study-dim" }, HELP),
         view.pair,
-        view.list,
+        ...buildList(view),
         ...(study.notes.length ? [notes] : []),
       ),
       view.card,

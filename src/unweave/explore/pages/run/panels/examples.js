@@ -2,6 +2,7 @@
 
 import { tile } from "../../lib/drawing.js";
 import { make, panel } from "../../lib/elements.js";
+import { oneTabStop } from "../../lib/focus.js";
 
 export function examplesPanel({ run, view, chooseExample }) {
   const element = panel("examples", "Start from an image");
@@ -12,6 +13,7 @@ export function examplesPanel({ run, view, chooseExample }) {
     return button;
   });
   row.append(...buttons);
+  oneTabStop(row, [buttons]);
   element.append(row);
   return {
     element,

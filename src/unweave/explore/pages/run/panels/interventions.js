@@ -1,7 +1,7 @@
 // Interventions: one true factor takes all its values, the others stay; which latents move?
 
 import { colours, sized, tile } from "../../lib/drawing.js";
-import { latest, make, panel, saver } from "../../lib/elements.js";
+import { latest, make, panel, saver, scrollBox } from "../../lib/elements.js";
 import { fewOrAll } from "../few.js";
 
 const [LEFT, ROW, WIDTH, RIGHT, SHOWN] = [60, 36, 460, 90, 8];
@@ -51,7 +51,7 @@ export function interventionPanel({ run, view, source, report, select }) {
     choice,
     sentence,
     few.element,
-    canvas,
+    scrollBox(canvas),
     saver(canvas, `${run.name}-intervention`),
   );
   return {

@@ -2,8 +2,7 @@
 
 import { colours, sized } from "../../lib/drawing.js";
 import { make, panel, saver } from "../../lib/elements.js";
-
-const STRONG = 0.65; // colours from this share on need light text
+import { oneTabStop } from "../../lib/focus.js";
 
 export function matrixPanel({ run, view, select }) {
   const dead = run.dead.some(Boolean)
@@ -41,7 +40,6 @@ export function matrixPanel({ run, view, select }) {
         onclick: () => select({ latent: i, factor: j }),
       });
       button.style.setProperty("--share", share(i, j));
-      button.classList.toggle("strong", share(i, j) > STRONG);
       button.dataset.cell = `${i},${j}`;
       row.append(make("td", {}, button));
       cells.push({ i, j, button });
@@ -49,7 +47,11 @@ export function matrixPanel({ run, view, select }) {
     return row;
   });
   const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...body));
-  table.addEventListener("keydown", (event) => moveInTable(event, run.factors.length, cells));
+  table.style.setProperty("--columns", run.factors.length);
+  oneTabStop(
+    table,
+    run.order.map((i) => cells.filter((cell) => cell.i === i).map(({ button }) => button)),
+  );
   element.append(make("div", { className: "scroll" }, table), saver(canvas, `${run.name}-information`));
   return {
     element,
@@ -65,28 +67,20 @@ export function matrixPanel({ run, view, select }) {
   };
 }
 
-function moveInTable(event, columns, cells) {
-  const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns }[event.key];
-  const at = cells.findIndex(({ button }) => button === document.activeElement);
-  if (!step || at < 0 || !cells[at + step]) return;
-  event.preventDefault();
-  cells[at + step].button.focus();
-}
-
 function drawMatrix(canvas, run, shareOf) {
   const [wide, high, left, top] = [76, 28, 48, 30];
   const pen = sized(canvas, left + wide * run.factors.length, top + high * run.latents);
-  const { ink, accent, paper } = colours();
+  const { ink, accent, deepest } = colours();
   run.factors.forEach((factor, j) => {
     pen.fillStyle = ink;
     pen.fillText(factor.name.slice(0, 11), left + j * wide + 4, top / 2);
     run.order.forEach((i, row) => {
       const share = shareOf(i, j);
-      pen.globalAlpha = share;
+      pen.globalAlpha = deepest * share;
       pen.fillStyle = accent;
       pen.fillRect(left + j * wide, top + row * high, wide - 2, high - 2);
       pen.globalAlpha = 1;
-      pen.fillStyle = share > STRONG ? paper : ink;
+      pen.fillStyle = ink;
       pen.fillText(run.information[i][j].toFixed(2), left + j * wide + 20, top + (row + 0.5) * high);
     });
   });

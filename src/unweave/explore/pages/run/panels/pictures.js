@@ -5,21 +5,20 @@ import { latest, make, panel } from "../../lib/elements.js";
 
 export function picturesPanel({ run, view, source, report }) {
   const picture = (text) => make("canvas", { role: "img", label: text, className: "picture" });
-  const [truth, decoded] = [picture("the true image"), picture("the decoded image")];
+  const made = run.decodes ? "decoded image" : "nearest true image";
+  const [truth, decoded] = [picture("the true image"), picture(`the ${made}`)];
   const element = panel("pictures", "Image");
   const observed = trueImage(run, view, source);
   if (observed) {
     element.append(make("figure", {}, truth, make("figcaption", { textContent: "true image" })));
   }
-  element.append(
-    make("figure", {}, decoded, make("figcaption", { textContent: "decoded from the sliders" })),
-  );
+  element.append(make("figure", {}, decoded, make("figcaption", { textContent: captionOf(run) })));
   const decode = latest(async () => {
     paint(decoded, await source.decode([view.codes]));
     decoded.dataset.codes = view.codes.map((z) => z.toFixed(2)).join(","); // what is shown now
     decoded.setAttribute(
       "aria-label",
-      `the decoded image of ${run.order.map((i) => `z${i} ${view.codes[i].toFixed(1)}`).join(", ")}`,
+      `the ${made} of ${run.order.map((i) => `z${i} ${view.codes[i].toFixed(1)}`).join(", ")}`,
     );
   }, report);
   const observe = latest(async () => paint(truth, await observed()), report);
@@ -32,6 +31,11 @@ export function picturesPanel({ run, view, source, report }) {
     },
   };
 }
+
+const captionOf = (run) =>
+  run.decodes
+    ? "decoded from the sliders"
+    : `nearest to the sliders, of ${run.images.toLocaleString("en")} true images (the model has no decoder)`;
 
 // A function that gives the true image that was chosen, or null where there are none.
 function trueImage(run, view, source) {

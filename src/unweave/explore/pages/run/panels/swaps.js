@@ -1,7 +1,7 @@
 // Swaps: the content of one image with the style of another, for methods whose codes have these two parts.
 
 import { colours, sized, tile } from "../../lib/drawing.js";
-import { latest, make, panel, saver } from "../../lib/elements.js";
+import { latest, make, panel, saver, scrollBox } from "../../lib/elements.js";
 
 const [SIZE, GAP, CORNER] = [84, 8, 110]; // of an image, between sources and what is made of them, for the words
 
@@ -27,12 +27,12 @@ export function swapsPanel({ run, view, source, report, select }) {
   });
   const hint =
     `Content (${latentsFrom(0, content)}) from the row, style (${latentsFrom(content, run.latents)}) from the column: ` +
-    "the images at the left and at the top are true ones, all others are decoded.";
+    `the images at the left and at the top are true ones, all others are ${run.decodes ? "decoded" : "the true images with the nearest codes"}.`;
   const element = panel(
     "swaps",
     "Content of one image, style of another",
     make("p", { className: "hint", textContent: hint }),
-    canvas,
+    scrollBox(canvas),
     make("div", { className: "choice" }, others, saver(canvas, `${run.name}-swaps`)),
   );
   return {

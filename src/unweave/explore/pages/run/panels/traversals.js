@@ -2,6 +2,7 @@
 
 import { colours, sized, tile } from "../../lib/drawing.js";
 import { latest, make, panel, saver } from "../../lib/elements.js";
+import { drawnGrid } from "../../lib/focus.js";
 import { fewOrAll } from "../few.js";
 
 const COLUMNS = 11;
@@ -29,13 +30,30 @@ export function traversalPanel({ run, view, source, report, select, moved }) {
   const codeAt = (i, share) => run.spans[i][0] + share * (run.spans[i][1] - run.spans[i][0]);
   const heading = (share) => (alike ? codeAt(few[0], share).toFixed(1) : `${Math.round(100 * share)} %`);
   const range = alike ? `from ${heading(0)} to ${heading(1)}` : "over 95 % of the range that images have";
-  const canvas = make("canvas", { role: "img", className: "wide" });
+  const canvas = make("canvas", { role: "application", className: "wide" });
+  const status = make("p", { role: "status", className: "hint cell-text" });
+  const goTo = ([r, c]) => {
+    view.codes[latents[r]] = codeAt(latents[r], columns[c]);
+    select({ latent: latents[r] });
+    moved();
+  };
+  const cell = drawnGrid(canvas, {
+    start: () => [Math.max(0, latents.indexOf(view.latent)), (COLUMNS - 1) / 2],
+    size: () => [latents.length, COLUMNS],
+    moved: (at) => {
+      status.textContent = at
+        ? `z${latents[at[0]]} at ${codeAt(latents[at[0]], columns[at[1]]).toFixed(2)}. Enter goes there.`
+        : "";
+      draw();
+    },
+    chosen: goTo,
+  });
   let images = null;
   const draw = () => {
     const names = latents.map((i) => `z${i}`).join(", ");
     canvas.setAttribute(
       "aria-label",
-      `Traversals: each row moves one latent ${range}, the others stay. Rows: ${names}.`,
+      `Traversals: each row moves one latent ${range}, the others stay. Rows: ${names}. Arrows choose an image, Enter goes there.`,
     );
     const pen = sized(canvas, left + COLUMNS * size, top + latents.length * size);
     const { ink, dim, accent } = colours();
@@ -57,6 +75,11 @@ export function traversalPanel({ run, view, source, report, select, moved }) {
       pen.lineWidth = 2;
       pen.strokeRect(left - 2, top + r * size - 1, COLUMNS * size, size);
     });
+    if (!cell()) return;
+    const [r, c] = cell();
+    pen.strokeStyle = ink;
+    pen.lineWidth = 4;
+    pen.strokeRect(left + c * size, top + r * size, size - 2, size - 2);
   };
   const decode = latest(
     async () => {
@@ -78,18 +101,17 @@ export function traversalPanel({ run, view, source, report, select, moved }) {
       Math.floor((event.offsetX * scale - left) / size),
       Math.floor((event.offsetY * scale - top) / size),
     ];
-    if (!(c in columns) || !(r in latents)) return;
-    view.codes[latents[r]] = codeAt(latents[r], columns[c]);
-    select({ latent: latents[r] });
-    moved();
+    if (c in columns && r in latents) goTo([r, c]);
   });
-  const hint = `From the code of the sliders, one latent a row, ${range}. Click an image to go there.`;
+  const shownImages = run.decodes ? "" : " The images are the true ones with the nearest codes.";
+  const hint = `From the code of the sliders, one latent a row, ${range}. Click an image to go there, or use arrows and Enter.${shownImages}`;
   const element = panel(
     "traversal",
     "Traversals",
     make("p", { className: "hint", textContent: hint }),
     choice.element,
-    canvas,
+    make("div", { className: "scroll" }, canvas),
+    status,
     saver(canvas, `${run.name}-traversals`),
   );
   return {

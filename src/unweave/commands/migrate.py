@@ -1,0 +1,90 @@
+"""`unweave migrate`: results and settings of other tools, as those of unweave."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from unweave.commands.command_app import TABLE, check_output
+from unweave.commands.console import print_problem, say, say_next, working
+from unweave.errors import UnweaveError
+
+if TYPE_CHECKING:
+    from unweave.runs.spec import RunSpec
+
+GIN = ".gin"
+STATED = ("data", "seed", "steps")  # options of a training command that are always shown
+
+
+def migrate(
+    tool: Literal["disentanglement_lib"],
+    *subjects: Path,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("results.parquet"),
+) -> None:
+    """Read results of another tool into a table for `unweave report`, or turn its settings into a command.
+
+    Parameters
+    ----------
+    tool
+        The tool: disentanglement_lib.
+    subjects
+        Folders with its results, at any depth, or aggregated JSON files. Or a .gin file of a training, such
+        as results/gin/train.gin: the command that trains the same model is printed.
+    output
+        The table of results (.parquet or .csv).
+    """
+    if not subjects:
+        raise UnweaveError(f"name the results of {tool}: folders, aggregated JSON files, or one .gin file.")
+    if any(path.suffix == GIN for path in subjects):
+        for path in subjects:
+            _print_command(path)
+        return
+    check_output(output, TABLE)
+    _write_results(subjects, output)
+
+
+def _write_results(subjects: tuple[Path, ...], output: Path) -> None:
+    # Here, because torch takes seconds to import.
+    from unweave.migration import read_disentanglement_lib
+    from unweave.study.table import write_table
+
+    with working("reading results"):
+        results = read_disentanglement_lib(*subjects)
+    for note in results.notes:
+        print_problem(note)
+    write_table(results.table, output)
+    runs, scores = results.table["run"].nunique(), len(results.table)
+    say(f"{runs:,} runs, {scores:,} scores")
+    print(f"-> {output}")
+    say_next([("report on them", f"unweave report {shlex.quote(str(output))}")])
+
+
+def _print_command(path: Path) -> None:
+    from unweave.migration import run_spec_from_gin
+
+    print(train_command(run_spec_from_gin(path)))
+
+
+def train_command(spec: RunSpec) -> str:
+    """The command that trains a run: data, seed and steps, and all settings that are not defaults."""
+    from unweave.methods import settings_of
+
+    method = type(spec.method)
+    usual = settings_of(method())
+    settings = {name: value for name, value in settings_of(spec.method).items() if value != usual[name]}
+    fields = {f.name: f.default for f in dataclasses.fields(spec) if f.name not in ("method", "plugins")}
+    options = {name: getattr(spec, name) for name in fields}
+    shown = {name: value for name, value in options.items() if name in STATED or value != fields[name]}
+    words = [word for name, value in (settings | shown).items() for word in _option(name, value)]
+    return shlex.join(["unweave", "train", method.name, *words])
+
+
+def _option(name: str, value: Any) -> list[str]:
+    flag = name.strip("_").replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{flag}" if value else f"--no-{flag}"]
+    return [f"--{flag}", f"{value:g}" if isinstance(value, float) else str(value)]

@@ -1,0 +1,164 @@
+"""House style of README, documentation, help texts and docstrings: plain words, short sentences, British spelling."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MODULES = sorted((ROOT / "src").rglob("*.py"))
+LONGEST_SENTENCE = 35  # words
+
+# Words that readers stumble over, and what to write instead.
+WORDS = {
+    r"anew": "again",
+    r"beside": "next to, besides",
+    r"mend(?:s|ed|ing)?": "fix",
+    r"told": "informed, distinguished, passed",
+    r"kin": "kind, variant",
+    r"bears?": "has",
+    r"nobody": "no one, no process",
+    r"by our sum": "an estimated",
+    r"as chance has it": "at random",
+    r"at length": "in full, for long",
+    r"keeps? its company": "keeps its population",
+    r"what is kept": "name the files",
+}
+# Words of pages only: in code they are needed now and then.
+PAGE_WORDS = {
+    r"go(?:es)? on": "continue, resume",
+    r"says? so": "state what is said",
+    r"(?:come|comes) apart": "separate",
+    r"among its": "name the set",
+    r"by turns": "alternately",
+    r"one's own": "your own",
+}
+# American spelling, and the British one.
+SPELLING = {
+    r"colou?rize\w*|colors?|colored": "colour",
+    r"gr[a]ys?": "grey",
+    r"behaviors?": "behaviour",
+    r"neighbors?": "neighbour",
+    r"cent(?:er|ers|ered)": "centre",
+    r"label(?:ed|ing)": "labelled, labelling",
+    r"model(?:ed|ing)": "modelled, modelling",
+    r"analyz\w+": "analyse",
+    r"(?:normal|optim|regular|initial|visual|standard|summar|recogn|minim|maxim|organ|quant)iz\w+": "-ise",
+    r"artifacts?": "artefact",
+}
+# Passages that may have such a word, because they are names: an expression and what it stands in.
+NAMES = re.compile(
+    r"MLflow artifacts|pictures as artifacts|latent[ _]quantization|Hugging Face|Regularized|Regularization"
+)
+
+FENCED = re.compile(r"^( *)(`{3,}|~{3,}).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
+NOT_PROSE = re.compile(
+    r"<!--.*?-->"  # comments
+    r"|\$\$.*?\$\$|\$[^$\n]+\$"  # formulas
+    r"|<https?:[^>]*>",  # addresses
+    re.DOTALL,
+)
+CODE = re.compile(r"(`+)[^`]+\1")
+TITLE = re.compile(r"(?<!\*)\*[^*|]+\*(?!\*)|\"[A-Z][^\"]+\"")  # titles of papers are quoted as they are
+LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+REFERENCE = re.compile(r"^\s*\[\d+\] .*?(?=^\s*\[\d+\] |^\s*$|\Z)", re.MULTILINE | re.DOTALL)
+NEW_BLOCK = re.compile(r"#+ |[-*:] |\d+\. |\[\d+\] ")
+SENTENCE_END = re.compile(r"(?<=[.!?])[)*\"]*\s+(?=[A-Z`\"(\[*\d])")
+
+
+def plain(text: str) -> str:
+    """Text without code, formulas, addresses and titles."""
+    text = NOT_PROSE.sub(" X ", FENCED.sub("\n\n", text))
+    return LINK.sub(r"\1", CODE.sub("X", text))
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of paragraphs, items of lists and cells of tables."""
+    block: list[str] = []
+    for line in [*plain(text).splitlines(), ""]:
+        stripped = line.strip()
+        if not stripped or NEW_BLOCK.match(stripped) or stripped.startswith("|"):
+            yield from SENTENCE_END.split(" ".join(block))
+            block = []
+        if stripped.startswith("|"):
+            for cell in stripped.strip("|").split("|"):
+                yield from SENTENCE_END.split(cell.strip())
+        elif stripped:
+            block.append(stripped)
+
+
+def misused(text: str, words: dict[str, str]) -> Iterator[str]:
+    """Words that the house style does not use, with their neighbourhood and a better word."""
+    text = " ".join(NAMES.sub("X", TITLE.sub("X", text)).split())
+    for word, better in words.items():
+        for match in re.finditer(rf"\b(?:{word})\b", text, re.IGNORECASE):
+            around = text[max(0, match.start() - 40) : match.end() + 40]
+            yield f'"{match[0]}" in "{around}": use {better}'
+
+
+def docstrings(path: Path) -> Iterator[tuple[int, str]]:
+    """Docstrings and the texts below fields, which the command line shows as help; without examples and references."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            text = node.value.value
+            if isinstance(text, str):
+                prose = re.sub(r"^\s*(>>>|\.\.\.) .*$", "", REFERENCE.sub("", text), flags=re.MULTILINE)
+                yield node.lineno, CODE.sub("X", prose)
+
+
+def problems_of_page(text: str) -> list[str]:
+    """What the house style has against a page."""
+    found = list(misused(plain(text), WORDS | PAGE_WORDS | SPELLING))
+    for sentence in sentences(text):
+        length = len(sentence.split())
+        if length > LONGEST_SENTENCE:
+            found.append(f"{length} words: {sentence}")
+        if re.search(r"\w!(?:\s|$)", sentence):
+            found.append(f"exclamation mark: {sentence}")
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_are_in_plain_english(page: Path) -> None:
+    assert "\n".join(problems_of_page(page.read_text(encoding="utf-8"))) == ""
+
+
+def test_docstrings_and_help_texts_are_in_plain_english() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {problem}"
+        for path in MODULES
+        for line, text in docstrings(path)
+        for problem in misused(text, WORDS | SPELLING)
+    ]
+    assert "\n".join(found) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("It is written anew.", '"anew"'),
+        ("The color of a sprite.", "use colour"),
+        ("It works!", "exclamation mark"),
+        ("A word " * 18 + "ends.", "37 words"),
+        ("| a | " + "word " * 40 + "|", "40 words"),
+        ("- An item stands beside another.\n- A second item.", '"beside"'),
+    ],
+)
+def test_a_departure_from_the_style_is_found(text: str, problem: str) -> None:
+    assert any(problem in found for found in problems_of_page(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Run `mend()` and read *Color is not a label!* first.",
+        "```python\ncolor = anew\n```\n",
+        "A sentence of a few words. " * 20,
+        "See [the page](beside.md).",
+    ],
+)
+def test_code_titles_and_addresses_are_not_prose(text: str) -> None:
+    assert problems_of_page(text) == []
