@@ -59,6 +59,7 @@ def evaluate_codes(
     device: str = "auto",
     data: str | None = None,
     data_root: Path | None = None,
+    on: Literal["training", "all", "held_out"] = "training",
 ) -> None:
     """Measure runs, or codes in a file: `unweave evaluate RUN`, `unweave evaluate codes.npz`.
 
@@ -99,6 +100,8 @@ def evaluate_codes(
         data lies now, if it has moved since the run was trained.
     data_root
         Folder of the official files of data sets.
+    on
+        Part of data with a condition: what was trained on, all combinations, or what was held out.
     """
     from unweave.commands.evaluate import Options, evaluate_subjects, write
     from unweave.evaluation.evaluate import Effort
@@ -112,7 +115,7 @@ def evaluate_codes(
     representations = ("mean", "sampled") if representation == "both" else (representation,)
     effort = Effort(points, repeats, seed)
     options = Options(
-        metrics, representations, effort, device, data, data_root, keep_codes, factors, kinds, standardise
+        metrics, representations, effort, device, data, data_root, keep_codes, factors, kinds, standardise, on
     )
     scores, skipped = evaluate_subjects(subjects, options)
     if json is not None:

@@ -12,6 +12,7 @@ RESULT_FILE = "result.json"
 CARD_FILE = "card.md"
 TRAIN_LOCK_FILE = "train.lock"
 SCORES_FILE = "scores.json"
+PART_SCORES_FILE = "scores-{part}.json"  # on all combinations, or on those that were held out
 CODES_FILE = "codes.safetensors"
 ERROR_FILE = "error.json"
 

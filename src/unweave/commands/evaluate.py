@@ -14,13 +14,14 @@ from unweave.commands.listing import Listing
 from unweave.errors import UnweaveError
 from unweave.evaluation import Scores, evaluate
 from unweave.evaluation.evaluate import nothing_measured
-from unweave.layout import SCORES_FILE, SPEC_FILE
+from unweave.layout import SPEC_FILE
 from unweave.metrics.kinds import parse_kinds
 from unweave.progress import Progress
 from unweave.zoo import run_path
 
 if TYPE_CHECKING:
     from unweave.evaluation.evaluate import Effort
+    from unweave.evaluation.parts import Part
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Options:
     factors: Path | None = None
     kinds: str | None = None
     standardise: bool = False
+    on: Part = "training"
 
     def refuse_for_run(self, path: Path) -> None:
         """Refuse options that do not apply to the folder of a run."""
@@ -95,6 +97,8 @@ def _evaluate(path: Path, options: Options, tell: Progress | None) -> tuple[list
     if path.suffix.lower() == ".onnx":
         return evaluate_network(path, options, tell), None
     if not path.is_dir():
+        if options.on != "training":
+            raise UnweaveError(f"--on belongs to runs and encoders; {path} is a file of codes.")
         return evaluate_file(path, options, tell), None
     options.refuse_for_run(path)
     return evaluate_folder(path, options, tell)
@@ -136,6 +140,7 @@ def evaluate_network(path: Path, options: Options, tell: Progress | None = None)
         evaluate(
             path,
             data=data,
+            on=options.on,
             standardise=options.standardise,
             metrics=options.metrics,
             representation=representation,
@@ -155,7 +160,7 @@ def evaluate_folder(path: Path, options: Options, tell: Progress | None) -> tupl
     If nothing can be written there, the reason is printed and the scores are returned all the same.
     """
     # Here, because torch takes seconds to import and files of codes need none of it.
-    from unweave.evaluation.score_store import evaluate_run
+    from unweave.evaluation.score_store import evaluate_run, scores_path
     from unweave.runs.run import load
     from unweave.runs.store import RunFolder
 
@@ -171,6 +176,7 @@ def evaluate_folder(path: Path, options: Options, tell: Progress | None) -> tupl
         options.metrics,
         options.representations,
         options.effort,
+        on=options.on,
         keep=options.keep_codes,
         on_unwritable=failures.append,
         tell=tell,
@@ -179,7 +185,7 @@ def evaluate_folder(path: Path, options: Options, tell: Progress | None) -> tupl
         raise nothing_measured(records[0].notes)
     for failure in failures:
         print(f"unweave: {failure}", file=sys.stderr)
-    return records, None if failures else path / SCORES_FILE
+    return records, None if failures else scores_path(run.folder, options.on)
 
 
 def show(path: Path, records: Sequence[Scores]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from unweave.data.conditions.naming import conditioned_entry, split_name
 from unweave.data.entry import Entry
 from unweave.data.grid import GroundTruth
 from unweave.data.own.plugin import entry_at
@@ -12,6 +13,7 @@ from unweave.data.sets import cars3d, dsprites, glyphs, mpi3d, rooms, shapes3d, 
 from unweave.places import data_root
 from unweave.plugins.loading import (
     check_entry_name,
+    installed,
     installed_parts,
     plugin_place,
     refuse_built_in,
@@ -37,15 +39,38 @@ CATALOGUE = (
 
 
 def entry_of(name: str) -> Entry:
-    """What is known of the data set of that name: built in, of an installed plug-in, or `file.py:Name`."""
+    """What is known of the data set of that name: built in, of an installed plug-in, or `file.py:Name`.
+
+    A name of the first two kinds may have a condition: "dsprites:hold(shape=2,x>=16)".
+    """
     names = [entry.name for entry in CATALOGUE]
     if name in names:
         return CATALOGUE[names.index(name)]
+    if has_condition(name):
+        base, text = split_name(name)
+        return conditioned_entry(entry_of(base), text)
     place = plugin_place("data", name, names)
     entry = entry_at(place)
     refuse_built_in("data", entry.name, names, place)
     check_entry_name("data", name, entry.name)
     return entry
+
+
+def has_condition(name: str) -> bool:
+    """Whether a name is that of a data set of the catalogue, or of an installed plug-in, with a condition."""
+    base, colon, _ = name.partition(":")
+    return bool(colon) and (
+        any(entry.name == base for entry in CATALOGUE) or installed("data", base) is not None
+    )
+
+
+def canonical_name(name: str) -> str:
+    """The name of a data set, whose condition, if it has one, is in its canonical form.
+
+    >>> canonical_name("dsprites:hold(x>=16,shape=heart)")
+    'dsprites:hold(shape=2,x=16..31)'
+    """
+    return entry_of(name).name if has_condition(name) else name
 
 
 def plugin_entries(problem: Callable[[str], None]) -> list[Entry]:

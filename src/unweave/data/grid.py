@@ -70,6 +70,10 @@ class GroundTruth:
     that `observe` needs a seed or stream. With a `weight`, factors are no longer drawn uniformly over the
     grid, and `drawn` says how: see `unweave.data.supervision` for correlated factors and held-out
     combinations. `reference` says how to open it again, where it is a user's data on disk.
+
+    Of a restricted ground truth, `full` is the one without any restriction, and `allowed` is 1 for the
+    combinations that may be drawn and 0 for those that were held out. With `members`, only these positions in
+    the grid are drawn, all with the same probability.
     """
 
     name: str
@@ -83,6 +87,9 @@ class GroundTruth:
     weight: Weight | None = field(default=None, repr=False)
     drawn: str = "uniformly"
     reference: Reference | None = field(default=None, repr=False)
+    full: GroundTruth | None = field(default=None, repr=False)
+    allowed: Weight | None = field(default=None, repr=False)
+    members: NDArray[np.int64] | None = field(default=None, repr=False)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -211,6 +218,8 @@ class GroundTruth:
         """One draw for each row of held, which gives the factors that are fixed (-1: free)."""
         if self.weight is None:
             return np.where(held >= 0, held, stream.integers(len(held), self.sizes))
+        if self.members is not None and (held < 0).all():
+            return self.factors_at(self.members[stream.integers(len(held), [len(self.members)])[:, 0]])
         return self._draw_weighted(stream, held, self.weight)
 
     def _draw_weighted(self, stream: Stream, held: NDArray[np.int64], weight: Weight) -> Factors:

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
-from unweave.data.catalogue import CATALOGUE, load
-from unweave.data.collection import Collection
+from unweave.data.catalogue import CATALOGUE, has_condition, load
+from unweave.data.collection import Collection, obstacle_to_grid
+from unweave.data.conditions.naming import conditioned
 from unweave.data.grid import GroundTruth
 from unweave.data.own import array_file, folder
 from unweave.data.own.construct import from_file, from_folder
@@ -42,9 +43,12 @@ def open_data(
     `from_folder`); with size "auto", images are padded or shrunk to a size that convolutional networks take.
     A data set of a plug-in is named by its entry point, `file.py:Name` or `module:Name`.
 
+    A condition may follow any of these after a colon: "dsprites:hold(shape=2,x>=16)" never draws hearts on
+    the right. See `unweave.data.conditions.parser` for the grammar.
+
     `root` is the folder of the official files of data sets.
     """
-    if isinstance(named, str) and (named in _names() or names_plugin("data", named)):
+    if isinstance(named, str) and (_is_known(named) or names_plugin("data", named)):
         if table is not None or size != "auto" or fit is not None:
             raise UnweaveError(
                 f"{named} has its own factors and image size. Table, size and fit are for your own data."
@@ -52,6 +56,10 @@ def open_data(
         return load(named, root, check=check, progress=progress)
     if not str(named):
         raise _unknown(named)
+    base, condition = _split_place(named)
+    if condition:
+        opened = open_data(base, root, table=table, size=size, fit=fit, check=check, progress=progress)
+        return _with_condition(opened, condition)
     path = Path(named).expanduser()
     suffix = path.suffix.lower()
     if path.is_dir():
@@ -69,13 +77,17 @@ def open_data(
 
 def is_place(named: object, folder: Path = Path()) -> TypeGuard[str | Path]:
     """Whether a user named a folder, file or plug-in, seen from a folder, and not one of the catalogue."""
-    if not isinstance(named, str) or named in _names():
+    if not isinstance(named, str) or _is_known(named):
         return isinstance(named, Path)
-    return _has_separator(named) or (folder / named).exists() or names_plugin("data", named)
+    base = _split_place(named, folder)[0]
+    return _has_separator(named) or (folder / base).exists() or names_plugin("data", base)
 
 
 def open_seen_from(folder: Path, named: str | Path) -> Data:
     """Open a user's data, or that of a plug-in, by a path relative to a folder."""
+    base, condition = _split_place(named, folder)
+    if condition:
+        return _with_condition(open_seen_from(folder, base), condition)
     if isinstance(named, str) and names_plugin("data", named):
         return open_data(absolute(named, folder))
     return open_data(folder / Path(named).expanduser())
@@ -88,6 +100,10 @@ def open_reference(
 
     `root` is the folder of official files, for data sets of plug-ins that read some.
     """
+    if reference.condition:
+        name = reference.name.removesuffix(f":{reference.condition}")
+        base = dataclasses.replace(reference, name=name, condition="")
+        return _with_condition(open_reference(base, progress, root), reference.condition)
     if reference.kind == "plugin":
         return _open_plugin(reference, progress, root)
     path = Path(reference.path)
@@ -140,7 +156,7 @@ def reopen(
         data = _open_at(place, reference, root)
     elif reference is not None:
         data = _open_recorded(reference, root)
-    elif name in _names():
+    elif _is_known(name):
         data = load(name, root)
     else:
         raise UnweaveError(
@@ -185,6 +201,34 @@ def _names() -> list[str]:
     return [entry.name for entry in CATALOGUE]
 
 
+def _is_known(name: str) -> bool:
+    return name in _names() or has_condition(name)
+
+
+def _split_place(named: str | Path, folder: Path = Path()) -> tuple[str | Path, str]:
+    """A path or plug-in, and the condition after it; a path that exists has none."""
+    text = str(named)
+    if names_plugin("data", text) or (folder / Path(text).expanduser()).exists():
+        return named, ""
+    colons = [i for i, letter in enumerate(text) if letter == ":"]
+    for i in colons:
+        if (folder / Path(text[:i]).expanduser()).exists() and Path(text[:i]).suffix != ".py":
+            return text[:i], text[i + 1 :]
+    for i in colons:
+        if names_plugin("data", text[:i]):
+            return text[:i], text[i + 1 :]
+    return named, ""
+
+
+def _with_condition(data: Data, condition: str) -> Data:
+    if isinstance(data, Collection):
+        raise UnweaveError(
+            f"a condition needs a full grid of factors, and {data.name} has none: {obstacle_to_grid(data)}. "
+            f'Open it without ":{condition}".'
+        )
+    return conditioned(data, condition)
+
+
 def _has_separator(named: str) -> bool:
     return "/" in named or os.sep in named
 
@@ -193,5 +237,6 @@ def _unknown(named: str | Path) -> UnweaveError:
     if isinstance(named, Path) or _has_separator(named) or Path(named).suffix:
         return MissingFileError(f"there is no folder or file {named}. Name {OWN}, or a data set.")
     return UnweaveError(
-        f'there is no data set "{named}". {did_you_mean(named, _names())} For your own data, name {OWN}.'
+        f'there is no data set "{named}". {did_you_mean(named.partition(":")[0], _names())} For your own '
+        f"data, name {OWN}."
     )

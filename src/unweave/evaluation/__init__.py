@@ -4,11 +4,22 @@ from typing import TYPE_CHECKING
 
 from unweave.evaluation.compare import Comparison, Difference, compare
 from unweave.evaluation.evaluate import evaluate
+from unweave.evaluation.generalisation import Generalisation, generalisation
 from unweave.evaluation.preprocessing import Preprocessing
 from unweave.evaluation.scores import Score, Scores
 from unweave.lazy import lazy_names
 
-__all__ = ["Comparison", "Difference", "Preprocessing", "Score", "Scores", "compare", "evaluate"]
+__all__ = [
+    "Comparison",
+    "Difference",
+    "Generalisation",
+    "Preprocessing",
+    "Score",
+    "Scores",
+    "compare",
+    "evaluate",
+    "generalisation",
+]
 
 if not TYPE_CHECKING:
     __getattr__ = lazy_names(__name__)

@@ -64,6 +64,8 @@ class ArraySource:
     repeats_are_halves: bool = True
     discrete: bool = False
     unscaled: Columns | None = None
+    restricted: bool = False
+    held_out: bool = False
 
     @classmethod
     def of(

@@ -20,6 +20,7 @@ from unweave.evaluation.inputs import read_block_factors, read_blocks
 from unweave.evaluation.measuring import measure_choice, measure_source
 from unweave.evaluation.onnx_model import SUFFIX, OnnxModel
 from unweave.evaluation.outputs import Output
+from unweave.evaluation.parts import Part, check_part, part_of
 from unweave.evaluation.scores import Scores
 from unweave.evaluation.sources import (
     BlocksOfCodes,
@@ -45,6 +46,7 @@ def evaluate(
     factors: Any = None,
     *,
     data: str | Path | GroundTruth | Collection | None = None,
+    on: Part = "training",
     metrics: Asked = "headline",
     representation: str = "mean",
     log_var: Any = None,
@@ -76,6 +78,10 @@ def evaluate(
     - `evaluate(encode, data="dsprites")`: a function, a torch module, an ONNX file or a transformer of
       scikit-learn; see `unweave.evaluation.encoders.encoder_of` for how each is called.
     - `evaluate(run)`, `evaluate("runs/...")`: a run, on the data that it was trained on, or on `data`.
+
+    `on` says which part of data with a condition is measured: "training" is what the data draws, "all" are
+    all combinations of factors, and "held_out" is what was held out. Metrics that fit something then fit it
+    on training data and test it on what was held out. Protocols state "on:all" or "on:held_out".
 
     `metrics` are names, or quick, headline, study or all, or your own: functions of (codes, factors), or
     records (`Metric`). Of a suite, what cannot be measured is left out and noted; a metric that is asked for
@@ -111,6 +117,7 @@ def evaluate(
         options,
         factors=factors,
         data=data,
+        on=on,
         log_var=log_var,
         test=test,
         blocks=blocks,
@@ -165,6 +172,7 @@ def source_of(
     *,
     factors: Any = None,
     data: str | Path | GroundTruth | Collection | None = None,
+    on: Part = "training",
     log_var: Any = None,
     test: tuple[Any, Any] | None = None,
     blocks: Mapping[str, Sequence[int]] | None = None,
@@ -179,13 +187,15 @@ def source_of(
     If `lenient`, factors that no metric can measure are left out and noted; otherwise they are refused.
     """
     is_run = hasattr(subject, "spec")
+    check_part(on)
     if factors is not None:
         _refuse_two_subjects(subject, data, is_run)
+        _refuse_part(on, "codes")
         source: Source = ArraySource.of(subject, factors, log_var, test, lenient=lenient, kinds=kinds)
     else:
         _check_encoder(subject, data, is_run, log_var is not None or test is not None)
         chosen = subject.data if data is None else data
-        source = _encoder_source(subject, chosen, effort, lenient, tell, kinds)
+        source = _encoder_source(subject, chosen, effort, lenient, tell, kinds, on)
     source.discrete = is_run and subject.spec.method.discrete_codes
     source.unscaled = _unscaled_codes(subject, is_run, standardise)
     own_blocks = is_run and blocks is None
@@ -204,12 +214,14 @@ def _encoder_source(
     effort: Effort,
     lenient: bool,
     tell: Progress | None,
-    kinds: Mapping[str, KindLike] | None = None,
+    kinds: Mapping[str, KindLike] | None,
+    on: Part,
 ) -> Source:
     encode = encoder_of(subject)
     opened = open_data(data) if isinstance(data, str | Path) else data
     losses = subject.losses if hasattr(subject, "spec") else None
     if isinstance(opened, Collection):
+        _refuse_part(on, opened.name)
         most = sum(effort.points)
         return collection_source(encode, opened, most, effort.stream, losses, lenient, kinds)
     if kinds is not None:
@@ -222,10 +234,19 @@ def _encoder_source(
             "data must be the name of a data set, the path of your own, or what "
             f"unweave.data.from_arrays(images, factors) returns; got {type(opened).__name__}."
         )
-    source = GroundTruthSource(encode, opened, losses, tell=tell)
+    fitted = opened if on == "held_out" else None
+    source = GroundTruthSource(encode, part_of(opened, on), losses, tell=tell, part=on, fitted=fitted)
     if hasattr(subject, "spec"):
         source.judge = partial(_judge_of_run, subject, source)
     return source
+
+
+def _refuse_part(on: Part, name: str) -> None:
+    if on != "training":
+        raise UnweaveError(
+            f'on="{on}" is for data with a full grid of factors, such as dsprites:hold(shape=2); {name} has '
+            "none. Leave `on` out."
+        )
 
 
 def _unscaled_codes(subject: Any, is_run: bool, standardise: bool | None) -> Columns | None:

@@ -265,7 +265,8 @@ def _gather(drawing: Drawing, metrics: Sequence[Metric]) -> _Gathered:
                 continue
             if needs in scaled and drawing.source.unscaled is not None:
                 arguments = gathered.arguments[needs]
-                gathered.standardised[needs] = standardised(arguments, drawing.source.unscaled)
+                fitted = drawing.sample().codes if drawing.source.held_out else None
+                gathered.standardised[needs] = standardised(arguments, drawing.source.unscaled, fitted)
     return gathered
 
 

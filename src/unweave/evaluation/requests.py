@@ -76,6 +76,7 @@ class CountedCodes:
     def gather(self, drawing: Drawing) -> dict[str, Any]:
         """Codes and factors of fresh points, or of half of the rows, for a repeat."""
         sample = drawing.sample()
+        _refuse_constant(drawing.source, sample)
         return {"codes": sample.counted_codes, "factors": sample.counted_factors}
 
 
@@ -94,13 +95,16 @@ class HeldOutCodes:
         return {"codes": sample.codes, "factors": sample.factors, "test": test}
 
 
+NOT_RESTRICTED = "it needs all combinations of factors, and some are held out: measure it with --on all"
+
+
 @dataclass(frozen=True)
 class Interventions:
     """Codes of factors that the metric chooses."""
 
-    def obstacle(self, source: Source) -> str | None:  # noqa: ARG002
-        """Every source with factors can be asked."""
-        return None
+    def obstacle(self, source: Source) -> str | None:
+        """A metric holds factors fixed and draws the others freely, which held-out combinations forbid."""
+        return NOT_RESTRICTED if source.restricted else None
 
     def gather(self, drawing: Drawing) -> dict[str, Any]:
         """The representation. The metric draws from it; a repeat of rows has half of them."""
@@ -222,6 +226,18 @@ class Swaps:
         if drawing.source.judge is None:
             raise UnweaveError("only a trained run decodes images.")
         return {**gathered, "judge": drawing.source.judge()}
+
+
+def _refuse_constant(source: Source, sample: Sample) -> None:
+    """Refuse to count held-out combinations in which a factor has one value only."""
+    if not source.held_out:
+        return
+    for j, name in enumerate(source.names):
+        if (sample.counted_factors[:, j] == sample.counted_factors[0, j]).all():
+            raise UnweaveError(
+                f'"{name}" has one value in all held-out combinations, so it cannot be counted there. Use '
+                "--on all, or a metric that predicts factors, such as downstream_trees."
+            )
 
 
 def _checked_blocks(source: Source, sample: Sample) -> dict[str, tuple[int, ...]]:

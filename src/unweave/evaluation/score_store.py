@@ -1,8 +1,9 @@
 """Scores in the folder of a run: what has been measured is not measured again.
 
 scores.json has one record for each representation, choice of points and seed; a further metric adds its
-scores to the record and changes no other. codes.safetensors has the posteriors of the whole grid, where the
-user asked to keep them (59 MB for dSprites and ten codes).
+scores to the record and changes no other. scores-all.json and scores-held_out.json have the scores on all
+combinations of factors, and on what was held out of the training data. codes.safetensors has the posteriors
+of the whole grid, where the user asked to keep them (59 MB for dSprites and ten codes).
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from unweave.evaluation.choice import Wanted, left_out_notes
 from unweave.evaluation.effort import Effort
 from unweave.evaluation.evaluate import source_of
 from unweave.evaluation.measuring import measure_choice
+from unweave.evaluation.parts import Part
 from unweave.evaluation.posteriors import Posterior
 from unweave.evaluation.scores import SCHEMA, Scores
 from unweave.evaluation.sources import GroundTruthSource
 from unweave.files import write_json
-from unweave.layout import CODES_FILE, SCORES_FILE
+from unweave.layout import CODES_FILE, PART_SCORES_FILE, SCORES_FILE
 from unweave.locks import hold
 from unweave.metrics.lookup import Asked, metrics_named
 from unweave.metrics.metric import Metric
@@ -45,6 +47,7 @@ def evaluate_run(
     effort: Effort | None = None,
     *,
     data: Data | None = None,
+    on: Part = "training",
     keep: bool = False,
     lenient: bool = False,
     on_unwritable: Callable[[UnweaveError], None] | None = None,
@@ -60,12 +63,12 @@ def evaluate_run(
     if lenient:
         wanted = replace(wanted, by_name=frozenset())
     _check_finished(run)
-    source = source_of(run, effort, data=data, lenient=wanted.lenient, tell=tell)
+    source = source_of(run, effort, data=data, on=on, lenient=wanted.lenient, tell=tell)
     possible, conditions = wanted.possible(source), source.conditions(effort.points)
     found, failures = [], _Failures()
     for representation in representations:
         choice = possible.for_representation(representation, source)
-        records = _of_effort(kept_scores(run.folder), effort)
+        records = _of_effort(kept_scores(run.folder, on), effort)
         missing = [
             metric
             for metric in choice.metrics
@@ -79,8 +82,8 @@ def evaluate_run(
             now, left_out = measure_choice(
                 source, replace(choice, metrics=tuple(missing)), representation, effort, str(run.path), tell
             )
-            with failures.noted(run.path / SCORES_FILE):
-                _add(run.folder, now, effort)
+            with failures.noted(scores_path(run.folder, on)):
+                _add(run.folder, now, effort, on)
             record = now if record is None else _merged(record, now)
         found.append(_only(record or _nothing(run, representation, effort), choice.metrics, left_out))
     if keep and isinstance(source, GroundTruthSource) and not source.truth.stochastic:
@@ -189,9 +192,14 @@ def drop_codes(folder: RunFolder) -> None:
     (folder.path / CODES_FILE).unlink(missing_ok=True)
 
 
-def kept_scores(folder: RunFolder) -> list[Scores]:
-    """All scores in a run's folder."""
-    path = folder.path / SCORES_FILE
+def scores_path(folder: RunFolder, on: Part = "training") -> Path:
+    """The file of the scores on a part of the data."""
+    return folder.path / (SCORES_FILE if on == "training" else PART_SCORES_FILE.format(part=on))
+
+
+def kept_scores(folder: RunFolder, on: Part = "training") -> list[Scores]:
+    """All scores in a run's folder on a part of the data."""
+    path = scores_path(folder, on)
     try:
         record = json.loads(path.read_text())
     except FileNotFoundError:
@@ -206,16 +214,16 @@ def kept_scores(folder: RunFolder) -> list[Scores]:
         raise UnweaveError(f"cannot use {path}: {error} Delete it to measure the run anew.") from error
 
 
-def _add(folder: RunFolder, now: Scores, effort: Effort) -> None:
+def _add(folder: RunFolder, now: Scores, effort: Effort, on: Part) -> None:
     """Put scores into the folder, beside those that are there, also such that came meanwhile."""
     with hold(folder.path / "scores"):
-        records = kept_scores(folder)
+        records = kept_scores(folder, on)
         mine = [r for r in _of_effort(records, effort) if r.representation == now.representation]
         others = [record for record in records if record not in mine]
         merged = _merged(mine[0], now) if mine else now
         ordered = sorted([*others, merged], key=lambda r: (r.representation, r.points, r.seed or 0))
         content = {"schema": SCHEMA, "evaluations": [record.to_dict() for record in ordered]}
-        write_json(folder.path / SCORES_FILE, content)
+        write_json(scores_path(folder, on), content)
 
 
 def _of_effort(records: Iterable[Scores], effort: Effort) -> list[Scores]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -19,7 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unweave.data import CATALOGUE, GroundTruth
+from unweave.data.supervision.restrict import varied_columns
 from unweave.errors import UnweaveError
+from unweave.evaluation.image_split import split_by_image
+from unweave.evaluation.parts import Part
 from unweave.evaluation.posteriors import EncodeImages, Posterior, joined
 from unweave.evaluation.standardising import Columns
 from unweave.metrics.block_separation import factors_of_blocks
@@ -70,6 +73,14 @@ class Source(Protocol):
     repeats_are_halves: bool  # whether repeats are halves of the rows, and not fresh points
     discrete: bool  # whether mean codes are known to have a few values only
     unscaled: Columns | None  # codes to standardise for metrics that depend on their scale
+
+    @property
+    def restricted(self) -> bool:
+        """Whether some combinations of factors are never drawn."""
+
+    @property
+    def held_out(self) -> bool:
+        """Whether the points are held-out combinations, to which nothing may be fitted."""
 
     @property
     def missing(self) -> bool:
@@ -140,6 +151,8 @@ class GroundTruthSource:
     losses: Losses | None = None
     grid: Posterior | None = None  # of the whole grid, where it is known already
     tell: Progress | None = None
+    part: Part = "training"
+    fitted: GroundTruth | None = None  # whose points are fitted on, where that is not `truth`
     images: int = 0
     seconds: float = 0.0
     blocks: BlocksOfCodes = field(default_factory=dict)
@@ -156,10 +169,20 @@ class GroundTruthSource:
     discrete: bool = False
     unscaled: Columns | None = None
 
+    @property
+    def restricted(self) -> bool:
+        """Whether some combinations of factors are never drawn."""
+        return self.truth.allowed is not None
+
+    @property
+    def held_out(self) -> bool:
+        """Whether the points are held-out combinations, to which nothing may be fitted."""
+        return self.fitted is not None
+
     @cached_property
     def varied(self) -> NDArray[np.int64]:
-        """The columns of the factors that take two values or more."""
-        return np.flatnonzero(np.array(self.truth.sizes) > 1)
+        """The columns of the factors that take two values or more where something is fitted."""
+        return varied_columns(self.fitted or self.truth)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -169,7 +192,7 @@ class GroundTruthSource:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was left out of the data, and whether there are too few images."""
-        constant = [factor.name for factor in self.truth.factors if factor.size == 1]
+        constant = [factor.name for j, factor in enumerate(self.truth.factors) if j not in self.varied]
         notes = [f'factor "{name}" was left out: it has one value only.' for name in constant]
         if not self.truth.stochastic and len(self.truth) < FEW:
             notes.append(
@@ -195,6 +218,7 @@ class GroundTruthSource:
             points[0],
             disjoint=self.disjoint,
             standardised=self.unscaled is not None,
+            part="" if self.part == "training" else self.part,
             blocks=block_word(columns_of_blocks(self), self.names),
         )
 
@@ -219,8 +243,13 @@ class GroundTruthSource:
     def sample(
         self, points: tuple[int, int], kind: str, stream: Stream, repeat: Stream | None = None
     ) -> Sample:
-        """Points drawn from the ground truth; with `repeat`, a fresh sample of them."""
+        """Points drawn from the ground truth; with `repeat`, a fresh sample of them.
+
+        What is held out is counted and tested on; nothing is fitted on it.
+        """
         stream = repeat or stream
+        if self.fitted is not None:
+            return self._held_out_sample(self.fitted, points, kind, stream)
         # Twice as many where images are split, so that both parts have their points.
         drawn = self.truth.sample_factors(sum(points) * (2 if self.disjoint else 1), stream)
         if not self.truth.stochastic and len(self.truth) <= len(drawn):
@@ -230,7 +259,7 @@ class GroundTruthSource:
         test, note = np.arange(points[0], sum(points)), self._overlap(drawn, points)
         if self.disjoint:
             images = self._image_numbers(drawn, stream)
-            train, test, note = _held_out(images, points, stream, self.truth.name)
+            train, test, note = split_by_image(images, points, stream, self.truth.name)
         return Sample(
             codes[counted],
             factors[counted],
@@ -239,6 +268,28 @@ class GroundTruthSource:
             codes[test],
             factors[test],
             note,
+            lambda: np.concatenate(list(self._observed(drawn[counted], stream))),
+        )
+
+    def _held_out_sample(
+        self, fitted: GroundTruth, points: tuple[int, int], kind: str, stream: Stream
+    ) -> Sample:
+        """Points to fit on as for the training data, and points of what was held out."""
+        source = replace(self, truth=fitted, fitted=None, part="training", images=0, seconds=0.0)
+        trained = source.sample(points, kind, stream)
+        self.images, self.seconds = self.images + source.images, self.seconds + source.seconds
+        stream = stream.child("held-out combinations")
+        drawn = self.truth.sample_factors(sum(points), stream)
+        codes, factors = self._codes(drawn, kind, stream), drawn[:, self.varied]
+        counted, tested = slice(points[0]), slice(points[0], None)
+        return Sample(
+            codes[counted],
+            factors[counted],
+            trained.codes,
+            trained.factors,
+            codes[tested],
+            factors[tested],
+            ("Test points show combinations that were held out; what is fitted is fitted on the others.",),
             lambda: np.concatenate(list(self._observed(drawn[counted], stream))),
         )
 
@@ -255,8 +306,13 @@ class GroundTruthSource:
         return Representation(encode, tuple(self.truth.sizes[j] for j in self.varied))
 
     def posterior(self, repeat: Stream | None = None) -> tuple[Posterior, NDArray[np.int64]]:  # noqa: ARG002
-        """Posteriors and factors of all images."""
-        return self.encode_grid(), self.truth.factors_at(np.arange(len(self.truth)))[:, self.varied]
+        """Posteriors and factors of all images that may be drawn."""
+        grid, factors = self.encode_grid(), self.truth.factors_at(np.arange(len(self.truth)))
+        if self.truth.allowed is not None:
+            rows = self.truth.allowed(factors) > 0
+            log_var = None if grid.log_var is None else grid.log_var[rows]
+            grid, factors = Posterior(grid.mean[rows], log_var), factors[rows]
+        return grid, factors[:, self.varied]
 
     def likelihood(self, n: int, stream: Stream) -> tuple[NDArray[np.float64], Posterior]:
         """How unlikely n drawn images are, -log p(x|z), and their posteriors."""
@@ -315,23 +371,6 @@ class GroundTruthSource:
         self.seconds += time.perf_counter() - start
         self.images += len(images)
         return found
-
-
-def _held_out(
-    images: NDArray[np.int64], points: tuple[int, int], stream: Stream, name: str
-) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[str, ...]]:
-    """Rows to train and to test on that share no image, and a note; `images` (n,) numbers them."""
-    count = int(images.max()) + 1
-    if count < 2:
-        raise UnweaveError(
-            f"{name} has one image only, so none can be held out to test on. Give more images."
-        )
-    held = min(max(round(count * points[1] / sum(points)), 1), count - 1)
-    is_test = np.zeros(count, np.bool_)
-    is_test[stream.child("held out").permutations(1, count)[0][:held]] = True
-    rows = is_test[images]
-    note = f"Test points show {held:,} images of {name}, training points {count - held:,} others."
-    return np.flatnonzero(~rows)[: points[0]], np.flatnonzero(rows)[: points[1]], (note,)
 
 
 def likelihood_of(

@@ -46,13 +46,18 @@ class Scale:
         return np.asarray((array - self.centre) / self.deviation, array.dtype)
 
 
-def standardised(arguments: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
-    """The arguments of a metric with standardised codes; those to test on have the scale of the others."""
+def standardised(
+    arguments: Mapping[str, Any], columns: Columns, fitted: NDArray[Any] | None = None
+) -> dict[str, Any]:
+    """The arguments of a metric with standardised codes; those to test on have the scale of the others.
+
+    With `fitted`, all have the scale of these codes.
+    """
     representation = arguments.get("representation")
     if isinstance(representation, Representation):
         scale = Scale.of(representation.draw(POINTS, Stream.of(0).child("scale"))[0], columns)
         return {**arguments, "representation": _rescaled(representation, scale)}
-    scale = Scale.of(arguments["codes"], columns)
+    scale = Scale.of(arguments["codes"] if fitted is None else fitted, columns)
     changed = {**arguments, "codes": scale(arguments["codes"])}
     if arguments.get("test") is not None:
         codes, factors = arguments["test"]

@@ -79,7 +79,14 @@ def predicted_variance(
     train: Floats, targets: Floats, held_out: Floats, truth: Floats, model: RegressionModel, stream: Stream
 ) -> Floats:
     """Return R^2 (k,) on the test data of a model of standardised codes and targets."""
-    return explained_variance(truth, _PREDICTORS[model](train, targets, held_out, stream))
+    return explained_variance(truth, predict_targets(train, targets, held_out, model, stream))
+
+
+def predict_targets(
+    train: Floats, targets: Floats, held_out: Floats, model: RegressionModel, stream: Stream
+) -> Floats:
+    """Return the targets (m, k) that a model of standardised codes and centred targets predicts."""
+    return _PREDICTORS[model](train, targets, held_out, stream)
 
 
 def _predict_linear(train: Floats, targets: Floats, held_out: Floats, stream: Stream) -> Floats:  # noqa: ARG001

@@ -38,6 +38,7 @@ class Conditions(NamedTuple):
     rows: int | None = None  # among which matching ones were looked for, where no others can be encoded
     disjoint: bool = False  # whether test points show other images than training points
     standardised: bool = False  # whether metrics that depend on the scale of codes get standardised ones
+    part: str = ""  # of restricted data, where it is not what was trained on: all or held_out
     blocks: str = ""  # which factors the blocks of codes should hold, as `block_word` states it
 
 
@@ -68,6 +69,8 @@ class Inputs:
             words.append("disjoint")
         if "blocks" in other:
             words.append(conditions.blocks)
+        if conditions.part:
+            words.append(f"on:{conditions.part}")
         return words
 
 

@@ -54,6 +54,7 @@ Array = TypeVar("Array", NDArray[Any], Tensor)
 
 # Images at a time: on a CPU what a layer gives should stay in the cache, on a GPU calls should be few.
 CHUNK = {"cpu": 128, "cuda": 4096}
+LONGEST_NAME = 100  # characters of a data set in the name of a folder, since file systems allow 255 in all
 SAMPLES = 8  # images that a notebook shows of a run without pictures
 
 
@@ -307,5 +308,5 @@ def _load_weights(module: torch.nn.Module, weights: dict[str, Tensor], path: Pat
 
 def folder_name(spec: RunSpec) -> str:
     """A name that people can read, and that no other run has."""
-    data = re.sub(r"[^\w.-]+", "-", spec.data)
+    data = re.sub(r"[^\w.-]+", "-", spec.data)[:LONGEST_NAME]
     return f"{spec.method.name}-{data}-seed{spec.seed}-{spec.id}"

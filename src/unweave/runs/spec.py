@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from unweave.data.catalogue import canonical_name
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.methods import checked_method, is_built_in, method_named, settings_of
 from unweave.methods.method import Method
@@ -59,7 +60,7 @@ class RunSpec:
     method: Method
     """The method and its settings."""
     data: str = "dsprites"
-    """The data set, as in `unweave data list`."""
+    """The data set, as in `unweave data list`, with a condition if wanted: dsprites:x~y=0.2."""
     seed: int = 0
     """The seed of everything that is random."""
     steps: int = 300_000
@@ -99,6 +100,7 @@ class RunSpec:
         object.__setattr__(self, "plugins", _plugins_of(self))
         if not isinstance(self.data, str):
             raise UnweaveError(f"data must be the name of a data set; got {self.data!r}.")
+        object.__setattr__(self, "data", canonical_name(self.data))
         # Numbers become plain ones, so that 1, 1.0 and NumPy's 1 make the same spec with the same id.
         for name, least in (("seed", 0), ("steps", 1), ("batch", 2), ("latents", 1)):
             object.__setattr__(self, name, _whole_number(name, getattr(self, name), least))

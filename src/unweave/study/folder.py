@@ -16,7 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from unweave.data.catalogue import CATALOGUE, load
+from unweave.data.catalogue import CATALOGUE, entry_of, has_condition, load
+from unweave.data.conditions.naming import split_name
 from unweave.data.opening import Data, open_reference
 from unweave.data.own.reference import Reference
 from unweave.errors import MissingFileError, UnweaveError, did_you_mean
@@ -109,7 +110,7 @@ def check_data(spec: StudySpec, root: Path | None) -> None:
     for name in missing_data(spec, root):
         raise MissingFileError(
             f"{name} needs files that are not in {data_root(root)}. Get them with: unweave data fetch "
-            f"{name}; or name their folder with --data-root."
+            f"{split_name(name)[0]}; or name their folder with --data-root."
         )
 
 
@@ -121,6 +122,8 @@ def missing_data(spec: StudySpec, root: Path | None) -> list[str]:
     for name in names:
         if name in own:
             open_named(name, spec.reference(name), root)
+        elif has_condition(name):
+            entries[name] = entry_of(name)
         elif name not in entries:
             raise UnweaveError(f'there is no data set "{name}". {did_you_mean(name, entries)}')
     return [name for name in names if name not in own and not entries[name].is_here(data_root(root))]

@@ -19,8 +19,8 @@ class Reference:
 
     `path` is absolute; of a plug-in, it is `/path/to/file.py:Name` or `package.module:Name`. `table` is the
     table of factors of a folder: relative to the folder where it lies inside, else absolute; None means
-    factors.csv (or .tsv, .parquet, .jsonl) in the folder. `source` is that of the data, a
-    fingerprint of pixels and factors: what is opened again must have the same.
+    factors.csv (or .tsv, .parquet, .jsonl) in the folder. `source` is that of the data without the
+    `condition`, a fingerprint of pixels and factors: what is opened again must have the same.
     """
 
     kind: ReferenceKind
@@ -34,6 +34,7 @@ class Reference:
     names: tuple[str, ...] | None = None
     kinds: tuple[tuple[str, str], ...] | None = None
     grid: bool = True
+    condition: str = ""
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -1,7 +1,8 @@
-"""Ground truths whose factors are not independent: correlated factors and held-out combinations.
+"""Ground truths whose factors are not independent: correlated, re-weighted and held-out combinations.
 
 Each function returns a new ground truth with the same factors and images, whose draws are kept with a
 probability: its `weight`, multiplied with the one that was there. `observe` still shows every combination.
+`held_out_part` and `full_grid` return what was held out, and the ground truth without restrictions.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from unweave.data.grid import Factors, GroundTruth, Weight, as_whole_numbers
 from unweave.errors import UnweaveError
+from unweave.streams import Stream
 
 # A factor's name and its value or values: {"shape": 2, "x": range(16, 32)}.
 Combination: TypeAlias = Mapping[str, int | Iterable[int]]
@@ -60,16 +62,88 @@ def hold_out(ground_truth: GroundTruth, combinations: Sequence[Combination]) -> 
     """Never draw the combinations; each is held out where all its conditions hold."""
     rules = _rules(ground_truth, combinations)
     what = f"without {_describe(ground_truth, rules)}"
-    return _refuse_empty(
-        _restricted(ground_truth, "held_out", what, lambda factors: 1.0 - _holds(rules, factors))
-    )
+    return _supported(ground_truth, "held_out", what, lambda factors: 1.0 - _holds(rules, factors))
 
 
 def only(ground_truth: GroundTruth, combinations: Sequence[Combination]) -> GroundTruth:
     """Draw nothing but the combinations: what `hold_out` of the same combinations leaves out."""
     rules = _rules(ground_truth, combinations)
     what = f"only {_describe(ground_truth, rules)}"
-    return _refuse_empty(_restricted(ground_truth, "only", what, lambda factors: _holds(rules, factors)))
+    return _supported(ground_truth, "only", what, lambda factors: _holds(rules, factors))
+
+
+def hold_out_random(ground_truth: GroundTruth, share: float, seed: int = 0) -> GroundTruth:
+    """Never draw a random share of all combinations; which ones depends on the seed and on nothing else."""
+    if not 0 < share < 1:
+        raise UnweaveError(f"the share to hold out must be between 0 and 1, such as 0.3; got {share!r}.")
+    stream = Stream.of(seed).child("random split")
+
+    def keeps(factors: Factors) -> NDArray[np.float64]:
+        return np.asarray(stream.uniform(ground_truth.index(factors), 1)[:, 0] >= share, np.float64)
+
+    what = f"without a random share of {share:g}, seed {seed}"
+    return _supported(ground_truth, "held_out", what, keeps)
+
+
+def reweight(ground_truth: GroundTruth, combination: Combination, share: float) -> GroundTruth:
+    """Draw a combination less often: its probability is multiplied by `share` before normalisation."""
+    if not 0 < share < 1:
+        raise UnweaveError(
+            f"a weight must be between 0 and 1, such as 0.1; got {share!r}. Use hold_out for a weight of 0."
+        )
+    rules = _rules(ground_truth, [combination])
+    what = f"{_describe(ground_truth, rules)} weighted by {share:g}"
+    return _restricted(
+        ground_truth, "weighted", what, lambda factors: 1.0 - (1.0 - share) * _holds(rules, factors)
+    )
+
+
+def full_grid(ground_truth: GroundTruth) -> GroundTruth:
+    """The ground truth without restrictions: all combinations are equally likely."""
+    return ground_truth.full or ground_truth
+
+
+def held_out_part(ground_truth: GroundTruth) -> GroundTruth:
+    """Exactly the combinations that were held out, all equally likely."""
+    full, allowed = full_grid(ground_truth), ground_truth.allowed
+    if allowed is None:
+        raise UnweaveError(
+            f"no combination of {ground_truth.name} was held out. Train on data with held-out combinations, "
+            f"such as {full.name}:hold({full.factors[0].name}=0)."
+        )
+    members = _positions(full, lambda factors: 1.0 - allowed(factors))
+    if not len(members):
+        raise UnweaveError(f"{ground_truth.name} holds out no combination: its conditions exclude none.")
+    return dataclasses.replace(
+        full,
+        name=f"{ground_truth.name} (held out)",
+        weight=lambda factors: 1.0 - allowed(factors),
+        drawn=f"{full.drawn}; what is held out from draws {ground_truth.drawn}",
+        reference=None,
+        full=full,
+        allowed=lambda factors: 1.0 - allowed(factors),
+        members=members,
+    )
+
+
+def varied_columns(ground_truth: GroundTruth) -> NDArray[np.int64]:
+    """The columns of the factors that take two values or more among the combinations that may be drawn."""
+    varied = np.flatnonzero(np.asarray(ground_truth.sizes) > 1)
+    if ground_truth.allowed is None or len(ground_truth) > LARGEST_SCAN:
+        return varied
+    drawn = ground_truth.factors_at(_positions(ground_truth, ground_truth.allowed))
+    return varied[(drawn != drawn[:1]).any(axis=0)[varied]]
+
+
+def _supported(ground_truth: GroundTruth, suffix: str, what: str, allowed: Weight) -> GroundTruth:
+    """A ground truth some of whose combinations are never drawn."""
+    before = ground_truth.allowed
+
+    def both(factors: Factors) -> NDArray[np.float64]:
+        return allowed(factors) if before is None else before(factors) * allowed(factors)
+
+    restricted = _restricted(ground_truth, suffix, what, allowed)
+    return _refuse_empty(dataclasses.replace(restricted, allowed=both))
 
 
 def _restricted(ground_truth: GroundTruth, suffix: str, what: str, weight: Weight) -> GroundTruth:
@@ -84,7 +158,18 @@ def _restricted(ground_truth: GroundTruth, suffix: str, what: str, weight: Weigh
         weight=both,
         drawn=f"{ground_truth.drawn}; {what}",
         reference=None,
+        full=full_grid(ground_truth),
+        members=None,
     )
+
+
+def _positions(ground_truth: GroundTruth, chosen: Weight) -> NDArray[np.int64]:
+    """The positions in the grid of the combinations with a weight above 0."""
+    n, parts = len(ground_truth), []
+    for start in range(0, n, CHUNK):
+        index = np.arange(start, min(start + CHUNK, n))
+        parts.append(index[chosen(ground_truth.factors_at(index)) > 0])
+    return np.concatenate(parts)
 
 
 def _rules(ground_truth: GroundTruth, combinations: Sequence[Combination]) -> list[Rule]:

@@ -1,0 +1,87 @@
+"""Names of data with conditions: split them, and apply conditions to a ground truth or to an entry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from unweave.data import variants
+from unweave.data.conditions.condition import Box, Condition
+from unweave.data.conditions.parser import parse
+from unweave.data.entry import Entry
+from unweave.data.grid import Factor, GroundTruth
+from unweave.data.supervision.restrict import correlate, hold_out, hold_out_random, only, reweight
+from unweave.progress import Progress
+
+PAINTS = {"colour": variants.colour, "noise": variants.noise}
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """The name of a data set and its condition, which is empty if there is none.
+
+    >>> split_name("dsprites:hold(x>=16):x~y=0.2"), split_name("dsprites")
+    (('dsprites', 'hold(x>=16):x~y=0.2'), ('dsprites', ''))
+    """
+    base, _, text = name.partition(":")
+    return base, text
+
+
+def conditioned(ground_truth: GroundTruth, text: str) -> GroundTruth:
+    """The ground truth under a condition, such as "hold(shape=2,x>=16)".
+
+    Its name is that of the ground truth, a colon and the canonical form of the condition.
+    """
+    condition = parse(text, ground_truth.factors)
+    canonical = condition.text(ground_truth.factors)
+    if not canonical:
+        return ground_truth
+    name = f"{ground_truth.name}:{canonical}"
+    reference = ground_truth.reference
+    recorded = None if reference is None else replace(reference, name=name, condition=canonical)
+    return replace(_restricted(ground_truth, condition), name=name, reference=recorded)
+
+
+def conditioned_entry(entry: Entry, text: str) -> Entry:
+    """The entry of a data set under a condition; its name has the canonical form of the condition."""
+    condition = parse(text, entry.factors)
+    canonical = condition.text(entry.factors)
+    if not canonical:
+        return entry
+    channels = 3 if condition.paint else entry.channels
+    name = f"{entry.name}:{canonical}"
+    return replace(entry, name=name, channels=channels, load=_Loader(entry, canonical))
+
+
+def _restricted(truth: GroundTruth, condition: Condition) -> GroundTruth:
+    factors = truth.factors
+    if condition.paint:
+        truth = PAINTS[condition.paint](truth, f"{truth.name}:{condition.paint}")
+    if condition.only:
+        truth = only(truth, [_combination(condition.only, factors)])
+    if condition.held:
+        truth = hold_out(truth, [_combination(box, factors) for box in condition.held])
+    for part in condition.random:
+        truth = hold_out_random(truth, part.share, part.seed)
+    for pair in condition.correlations:
+        first, second = factors[pair.first].name, factors[pair.second].name
+        truth = correlate(truth, first, second, pair.sigma, pair.inverse)
+    for box, share in condition.weights:
+        truth = reweight(truth, _combination(box, factors), share)
+    return truth
+
+
+def _combination(box: Box, factors: Sequence[Factor]) -> dict[str, tuple[int, ...]]:
+    return {factors[column].name: values for column, values in box}
+
+
+@dataclass(frozen=True)
+class _Loader:
+    """Opens a data set and applies a condition."""
+
+    entry: Entry
+    text: str
+
+    def __call__(self, root: Path, *, check: bool = True, progress: Progress | None = None) -> GroundTruth:
+        """Open it."""
+        return conditioned(self.entry.load(root, check=check, progress=progress), self.text)

@@ -1,0 +1,167 @@
+"""Splits and correlations of the literature, written as conditions.
+
+- schott_*: Schott et al., "Visual representation learning does not generalize strongly within the same
+  domain", ICLR 2022 [1].
+- montero_*: Montero et al., "The role of disentanglement in generalisation", ICLR 2021 [2], as in the code of
+  the authors.
+- roth_*: Roth et al., "Disentanglement of correlated factors via Hausdorff factorized support", ICLR 2023
+  [3], as in the code of the authors; the formula is that of Träuble et al., ICML 2021.
+
+Differs from [1]: the authors publish the images of each split, not a rule. Here a third of the values of each
+ordinal factor is held out, which leaves about 30% of dSprites for training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from typing import TypeAlias, TypeVar
+
+from unweave.data.grid import Factor
+from unweave.errors import UnweaveError
+
+# The names of factors that a preset was written for -> its condition.
+ByFactors: TypeAlias = Mapping[tuple[str, ...], str]
+
+_Text = TypeVar("_Text", str, tuple[str, ...])
+
+SPRITES = ("shape", "scale", "orientation", "x", "y")
+SHAPES = ("floor_hue", "wall_hue", "object_hue", "scale", "shape", "azimuth")
+MPI = (
+    "object_colour",
+    "object_shape",
+    "object_size",
+    "camera_height",
+    "background_colour",
+    "horizontal_axis",
+    "vertical_axis",
+)
+
+MONTERO: Mapping[str, ByFactors] = {
+    "montero_range": {
+        SPRITES: "hold(shape=0,x=16..31)",
+        SHAPES: "hold(object_hue=5..9,shape=3)",
+    },
+    "montero_element": {
+        SPRITES: "hold(shape=1,scale=2..5,orientation=14..25,x=21..31,y=21..31)",
+        SHAPES: "hold(floor_hue=8..9,wall_hue=8..9,object_hue=8..9,scale=5..7,shape=1,azimuth=12..14)",
+    },
+    "montero_extrapolation": {
+        SPRITES: "hold(x=16..31)",
+        SHAPES: "hold(floor_hue=5..9)",
+    },
+}
+
+# Pairs of factors; "*" stands for all other factors.
+ROTH: Mapping[str, Mapping[tuple[str, ...], tuple[str, ...]]] = {
+    "roth_single_1": {
+        SPRITES: ("shape~scale",),
+        SHAPES: ("floor_hue~wall_hue",),
+        MPI: ("camera_height~background_colour",),
+    },
+    "roth_single_2": {
+        SPRITES: ("x~y",),
+        SHAPES: ("shape~scale",),
+        MPI: ("object_colour~object_size",),
+    },
+    "roth_single_3": {
+        SPRITES: ("shape~y",),
+        SHAPES: ("shape~wall_hue",),
+        MPI: ("horizontal_axis~vertical_axis",),
+    },
+    "roth_double_1": {
+        SPRITES: ("shape~x", "scale~y"),
+        SHAPES: ("scale~floor_hue", "shape~wall_hue"),
+        MPI: ("object_colour~object_shape", "horizontal_axis~vertical_axis"),
+    },
+    "roth_double_2": {
+        SPRITES: ("shape~scale", "x~y"),
+        SHAPES: ("scale~shape", "floor_hue~wall_hue"),
+        MPI: ("object_colour~horizontal_axis", "object_shape~vertical_axis"),
+    },
+    "roth_triple_1": {
+        SHAPES: ("scale~azimuth", "shape~wall_hue", "object_hue~floor_hue"),
+        MPI: (
+            "object_colour~background_colour",
+            "camera_height~horizontal_axis",
+            "object_shape~vertical_axis",
+        ),
+    },
+    "roth_triple_2": {
+        SHAPES: ("object_hue~azimuth", "shape~scale", "floor_hue~wall_hue"),
+        MPI: (
+            "object_colour~object_shape",
+            "horizontal_axis~vertical_axis",
+            "background_colour~camera_height",
+        ),
+    },
+    "roth_confounder_1": {SPRITES: ("shape~*",), SHAPES: ("shape~*",), MPI: ("object_shape~*",)},
+    "roth_confounder_2": {SPRITES: ("x~*",), SHAPES: ("wall_hue~*",), MPI: ("horizontal_axis~*",)},
+}
+SIGMA, CONFOUNDER_SIGMA = 0.1, 0.2
+
+
+def expanded(name: str, sigma: float | None, factors: Sequence[Factor]) -> str:
+    """The condition that a preset stands for; sigma is for correlations."""
+    names = tuple(factor.name for factor in factors)
+    if name in ROTH:
+        default = CONFOUNDER_SIGMA if "confounder" in name else SIGMA
+        pairs = _for_factors(name, ROTH[name], names)
+        return ":".join(f"{pair}={default if sigma is None else sigma!r}" for pair in pairs)
+    if sigma is not None:
+        raise UnweaveError(f"{name} holds out combinations and has no sigma. Leave out the number")
+    if name in MONTERO:
+        return _for_factors(name, MONTERO[name], names)
+    return SCHOTT[name](name, factors)
+
+
+def _for_factors(name: str, texts: Mapping[tuple[str, ...], _Text], names: tuple[str, ...]) -> _Text:
+    if names not in texts:
+        known = " or ".join(f"({', '.join(wanted)})" for wanted in texts)
+        raise UnweaveError(f"{name} is defined for data with the factors {known}")
+    return texts[names]
+
+
+def _random(name: str, factors: Sequence[Factor]) -> str:  # noqa: ARG001
+    return "random(0.7)"
+
+
+def _composition(name: str, factors: Sequence[Factor]) -> str:
+    """Hold out where two ordinal factors are both in their upper half; each value is still seen."""
+    ordinal = _ordinal(name, factors, 2)
+    return ":".join(
+        f"hold({a.name}>={a.size // 2},{b.name}>={b.size // 2})" for a, b in combinations(ordinal, 2)
+    )
+
+
+def _interpolation(name: str, factors: Sequence[Factor]) -> str:
+    """Hold out every third value of each ordinal factor, never the smallest or the largest."""
+    parts = []
+    for factor in _ordinal(name, factors, 1):
+        values = "|".join(str(value) for value in range(1, factor.size - 1, 3))
+        parts.append(f"hold({factor.name}={values})")
+    return ":".join(parts)
+
+
+def _extrapolation(name: str, factors: Sequence[Factor]) -> str:
+    """Hold out the upper third of each ordinal factor."""
+    return ":".join(
+        f"hold({factor.name}>={factor.size - factor.size // 3})" for factor in _ordinal(name, factors, 1)
+    )
+
+
+def _ordinal(name: str, factors: Sequence[Factor], least: int) -> list[Factor]:
+    """The ordinal factors with three values or more; there must be enough of them."""
+    ordinal = [factor for factor in factors if factor.kind == "ordinal" and factor.size >= 3]
+    if len(ordinal) < least:
+        raise UnweaveError(f"{name} needs {least} ordinal factors of 3 values or more; got {len(ordinal)}")
+    return ordinal
+
+
+SCHOTT: Mapping[str, Callable[[str, Sequence[Factor]], str]] = {
+    "schott_random": _random,
+    "schott_composition": _composition,
+    "schott_interpolation": _interpolation,
+    "schott_extrapolation": _extrapolation,
+}
+PRESETS = (*SCHOTT, *MONTERO, *ROTH)
