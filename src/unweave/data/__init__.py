@@ -1,13 +1,15 @@
 """Ground truths: factors of variation and the images they make.
 
-`load("dsprites")` opens a data set by name; `from_arrays`, `from_file` and `from_folder` make one of your own
-images; `open_data` opens whatever a name or path stands for.
+`load("dsprites")` opens a data set by name, `load("dsprites:hold(x>=16)")` one with a condition;
+`from_arrays`, `from_file` and `from_folder` make one of your own images; `open_data` opens whatever a name or
+path stands for.
 """
 
 from typing import TYPE_CHECKING
 
 from unweave.data.cache import grid_table
 from unweave.data.catalogue import CATALOGUE, load
+from unweave.data.conditions.naming import conditioned
 from unweave.data.grid import Card, Factor, GroundTruth
 from unweave.data.opening import open_data
 from unweave.data.own.construct import Collection, abilities, binned, from_arrays, from_file, from_folder
@@ -22,6 +24,7 @@ __all__ = [
     "GroundTruth",
     "abilities",
     "binned",
+    "conditioned",
     "from_arrays",
     "from_file",
     "from_folder",

@@ -252,7 +252,7 @@ class GroundTruthSource:
             return self._held_out_sample(self.fitted, points, kind, stream)
         # Twice as many where images are split, so that both parts have their points.
         drawn = self.truth.sample_factors(sum(points) * (2 if self.disjoint else 1), stream)
-        if not self.truth.stochastic and len(self.truth) <= len(drawn):
+        if not self.truth.stochastic and not self.restricted and len(self.truth) <= len(drawn):
             self.encode_grid()
         codes, factors = self._codes(drawn, kind, stream), drawn[:, self.varied]
         counted = train = np.arange(points[0])

@@ -132,7 +132,7 @@ def varied_columns(ground_truth: GroundTruth) -> NDArray[np.int64]:
     if ground_truth.allowed is None or len(ground_truth) > LARGEST_SCAN:
         return varied
     drawn = ground_truth.factors_at(_positions(ground_truth, ground_truth.allowed))
-    return varied[(drawn != drawn[:1]).any(axis=0)[varied]]
+    return np.intersect1d(varied, np.flatnonzero((drawn != drawn[:1]).any(axis=0)))
 
 
 def _supported(ground_truth: GroundTruth, suffix: str, what: str, allowed: Weight) -> GroundTruth:
