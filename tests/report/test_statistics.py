@@ -23,7 +23,6 @@ from unweave.report.statistics import (
     Interval,
     bootstrap,
     holm,
-    improvement_interval,
     interquartile_mean,
     mean,
     mean_interval,
@@ -214,26 +213,6 @@ def test_probability_of_improvement_is_the_statistic_of_mann_and_whitney(x: list
     expected = mannwhitneyu(x, y).statistic / (len(x) * len(y)) if set(x) | set(y) != {x[0]} else 0.5
     assert probability_of_improvement(x, y) == pytest.approx(expected)
     assert probability_of_improvement(y, x) == pytest.approx(1 - expected)
-
-
-def test_improvement_is_the_mean_over_strata() -> None:
-    x, y = [1, 2, 9], [0, 2, 10, 0]
-    result = improvement_interval(x, y, strata=(["a", "a", "b"], ["a", "a", "b", "only y"]))
-    # The mean of 0.625 and 0; then the least and the most that resamples of {1, 2} and {0, 2} give.
-    assert result == pytest.approx((0.3125, 0.0, 0.5))
-    assert improvement_interval([5, 6], [1, 2, 3]) == Interval(1.0, 1.0, 1.0)
-    with pytest.raises(UnweaveError, match="no stratum in common"):
-        improvement_interval([1], [2], strata=(["a"], ["b"]))
-
-
-def test_intervals_of_improvement_are_those_of_resamples() -> None:
-    x, y = Stream.of(4).normal(60, 2).T
-    y -= 0.5
-    result = improvement_interval(x, y, resamples=4000)
-    # The standard error of U / (n m) by DeLong: variances of the mean win of each value.
-    wins = (x[:, None] > y).astype(float)
-    error = np.sqrt(wins.mean(1).var() / 60 + wins.mean(0).var() / 60)
-    assert result.high - result.low == pytest.approx(2 * 1.96 * error, rel=0.1)
 
 
 def test_published_scores_agree_as_published(published_models: pd.DataFrame) -> None:

@@ -199,37 +199,6 @@ def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> float:
     return float(_wins(finite("x", x), finite("y", y)).mean())
 
 
-def improvement_interval(
-    x: ArrayLike,
-    y: ArrayLike,
-    *,
-    strata: tuple[ArrayLike, ArrayLike] | None = None,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int | Stream = 0,
-) -> Interval:
-    """The probability of improvement with its interval.
-
-    `strata` are the labels of x and those of y, such as data sets: only values of the same stratum are
-    compared, and the answer is the mean over strata [1].
-    """
-    x, y = finite("x", x), finite("y", y)
-    of_x, of_y = (np.zeros(len(x)), np.zeros(len(y))) if strata is None else map(np.asarray, strata)
-    shared = np.intersect1d(of_x, of_y)
-    if not len(shared):
-        raise UnweaveError("x and y have no stratum in common, so nothing can be compared; check the labels.")
-    stream, estimate, drawn = Stream.of(seed), 0.0, np.zeros(resamples)
-    for i, stratum in enumerate(shared):
-        a, b = x[of_x == stratum], y[of_y == stratum]
-        wins = _wins(a, b)
-        rows_a = np.concatenate(list(resampled_rows(len(a), None, resamples, stream.child("x", i))))
-        rows_b = np.concatenate(list(resampled_rows(len(b), None, resamples, stream.child("y", i))))
-        often_a, often_b = multiplicities(rows_a, len(a)), multiplicities(rows_b, len(b))
-        estimate += wins.mean() / len(shared)
-        drawn += (often_a @ wins * often_b).sum(1) / wins.size / len(shared)
-    return _interval(float(estimate), drawn, confidence)
-
-
 def _wins(x: Floats, y: Floats) -> Floats:
     """(len(x), len(y)): 1 where x is larger, 1/2 where they are equal."""
     return np.where(x[:, None] == y, 0.5, x[:, None] > y)
