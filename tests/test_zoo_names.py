@@ -60,6 +60,9 @@ def test_a_file_that_differs_from_its_checksum_is_refused(small_zoo: Path) -> No
     (small_zoo / "model-1" / "spec.json").write_text("{ }")
     with pytest.raises(ChecksumError, match=r"spec\.json is not the file .* Restore the file"):
         run_path("zoo:model-1")
+    listed = run_here("zoo", "list")
+    assert listed.returncode == 2
+    assert "spec.json is not the file" in listed.stderr
     (small_zoo / "model-1" / "spec.json").unlink()
     with pytest.raises(UnweaveError, match=r"the zoo lacks .*spec\.json"):
         run_path("zoo:model-1")

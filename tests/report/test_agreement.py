@@ -68,8 +68,9 @@ def test_only_the_same_setting_and_protocol_are_compared() -> None:
 def test_the_sentence_counts() -> None:
     parts = [both([0.3], PUBLISHED), both([0.9, 0.9], PUBLISHED, "sap")]
     assert agreement_sentence(pd.concat(parts)) == (
-        "1 of 2 scores of 1 shared setting (50%) agree with the published ones, within 2.6 standard errors "
-        "for 1 to 2 own seeds each; 33% of the own values lie in the published range."
+        "1 of 2 scores of 1 shared setting (50%) agree with the published ones within 2.6 standard errors "
+        "(about 0 would miss by chance), for 1 to 2 own seeds each. The mean difference is 1.90 published "
+        "standard deviations; 33% of the own values lie in the published range."
     )
 
 

@@ -36,7 +36,7 @@ def test_methods_with_the_same_mean_are_both_named_and_none_is_best() -> None:
     assert row["margin"] == pytest.approx(0)
     assert row["improvement"] == pytest.approx(0.5)
     assert not row["best"]
-    assert "No method can be called the best: in none of 1 pair" in on_best(best_methods(runs, ["mig"]))
+    assert "No method can be called the best: in none of 1 pair" in on_best(best_methods(runs, ["mig"]), 3)
 
 
 def test_the_best_of_two_by_hand() -> None:
@@ -70,9 +70,9 @@ def test_single_settings_are_compared_by_their_seeds_and_single_runs_are_not() -
     assert best_methods(runs, ["mig"])["p"].tolist() == pytest.approx([expected.pvalue])
     single = best_methods(runs[runs["seed"] == 0], ["mig"])
     assert not single["best"].any()
-    assert on_best(single).startswith("Too few settings and seeds to say which method is best")
+    assert on_best(single, 1).startswith("The data cannot tell which method is best")
     one_method = best_methods(runs[runs["method"] == "beta_vae"], ["mig"])
-    assert on_best(one_method).startswith("There are fewer than two methods")
+    assert on_best(one_method, 3).startswith("The data cannot tell: fewer than two methods")
 
 
 @pytest.mark.parametrize(("methods", "strengths", "seeds"), [(2, 2, 2), (6, 6, 5)])

@@ -15,7 +15,9 @@ from report.made_up import SIX, Rule, settings, small_runs, table
 from unweave.errors import UnweaveError
 from unweave.report import tables
 from unweave.report.figures import choice, codes, comparison, correlations, methods, metrics, pictures
+from unweave.report.figures.settings import method_groups, scores_against_settings
 from unweave.report.formats import figure_bytes
+from unweave.report.names import score_label
 from unweave.report.style import OKABE_ITO, look_of
 from unweave.report.variance import variance_shares
 from unweave.results import wide
@@ -62,28 +64,43 @@ def test_the_names_of_many_methods_can_be_read() -> None:
         assert min(box.y0 for box in boxes) >= 0, "names end within the figure"
 
 
-def test_the_legend_of_many_methods_has_room() -> None:
-    figure: Any = methods.scores_by_setting(many_runs([1.0, 2.0]), SCORES)
-    figure.draw_without_rendering()
-    [legend] = figure.legends
-    assert len(legend.get_texts()) == 36
-    below = legend.get_window_extent().y0
-    assert all(axes.title.get_window_extent().y1 <= below for axes in figure.axes)
+def curves(runs: pd.DataFrame, scores: Sequence[str] = SCORES) -> pd.DataFrame:
+    rows = {score_label(score): score for score in scores}
+    return tables.setting_curves(dict.fromkeys(rows, runs), rows)
+
+
+def test_many_methods_are_drawn_in_several_figures() -> None:
+    groups = method_groups(curves(many_runs([1.0, 2.0])))
+    assert [len(group) for group in groups] == [6] * 6
 
 
 def test_only_methods_with_several_strengths_are_drawn_against_them() -> None:
     runs = wide(table(settings(), {score: SIX[score] for score in SCORES}).table)
     one = (runs["method"] == "beta_vae") & (runs["strength"] > 1)
-    figure: Any = methods.scores_by_setting(runs[~one], SCORES)
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["FactorVAE"]
+    assert method_groups(curves(runs[~one])) == [["factor_vae"]]
+    alone = runs[runs["strength"] == 1]
+    assert method_groups(curves(alone)) == [["beta_vae", "factor_vae"]]
+
+
+def test_each_method_has_an_axis_with_its_own_setting() -> None:
+    runs = small_runs()
+    named = runs["method"].map({"beta_vae": "beta", "factor_vae": "gamma"})
+    runs["setting"] = [f"{name}={value:g}" for name, value in zip(named, runs["strength"], strict=True)]
+    figure: Any = scores_against_settings(curves(runs), ["beta_vae", "factor_vae"], ["MIG", "SAP"])
+    assert titles(figure) == ["β-VAE", "FactorVAE", "", ""]
+    assert [axes.get_xlabel() for axes in figure.axes] == ["", "", "beta", "gamma"]
+    assert [axes.get_ylabel() for axes in figure.axes] == ["MIG", "", "SAP", ""]
+    assert [text.get_text() for text in figure.axes[2].get_xticklabels()] == ["1", "2", "4"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["dSprites", "Cars3D"]
 
 
 def test_total_correlation_against_regularisation() -> None:
     rules: dict[str, Rule] = {"total_correlation": lambda at: 10.0 ** -(3 * at.strength)}
     runs = wide(table(settings(), rules).table)
-    medians = tables.regularisation_table({"sampled": runs, "mean": runs}, "total_correlation")
-    figure: Any = codes.score_by_regularisation(medians, "total_correlation")
-    assert titles(figure) == ["dSprites", "Cars3D", "", ""]
+    rows = {"TC, sampled codes": runs, "TC, mean codes": runs}
+    medians = tables.setting_curves(rows, dict.fromkeys(rows, "total_correlation"))
+    names = ["beta_vae", "factor_vae"]
+    figure: Any = scores_against_settings(medians, names, list(rows), logarithmic=True)
     assert [axes.get_ylabel() for axes in figure.axes] == ["TC, sampled codes", "", "TC, mean codes", ""]
     assert figure.axes[0].lines[1].get_xdata().tolist() == [0, 1, 2]
     # 10^-6 is drawn at the smallest number that the axis has.
@@ -170,9 +187,9 @@ def test_few_or_equal_values_are_dots() -> None:
     assert not figure.axes[0].collections
 
 
-def test_lines_against_regularisation_are_medians() -> None:
-    figure: Any = methods.scores_by_setting(small_runs(), SCORES)
-    assert figure.axes[0].lines[1].get_ydata().tolist() == pytest.approx([0.31, 0.36, 0.41])
+def test_lines_against_settings_are_medians() -> None:
+    figure: Any = scores_against_settings(curves(small_runs()), ["beta_vae", "factor_vae"], ["MIG"])
+    assert figure.axes[1].lines[0].get_ydata().tolist() == pytest.approx([0.31, 0.36, 0.41])
     low, high = figure.axes[0].collections[0].get_paths()[0].vertices[:, 1][[1, -2]]
     assert sorted([low, high])[0] == pytest.approx(0.105)
 
@@ -271,9 +288,9 @@ def test_sheets_of_reconstructions(tmp_path: Path) -> None:
 
 
 def test_figures_do_not_depend_on_what_the_user_has_set() -> None:
-    before = figure_bytes(methods.scores_by_setting(small_runs(), SCORES), "png")
+    before = figure_bytes(methods.scores_by_seed(small_runs(), SCORES), "png")
     with mpl.rc_context({"font.size": 20, "axes.grid": False, "lines.linewidth": 9}):
-        after = figure_bytes(methods.scores_by_setting(small_runs(), SCORES), "png")
+        after = figure_bytes(methods.scores_by_seed(small_runs(), SCORES), "png")
     assert before == after
 
 
@@ -282,7 +299,6 @@ def test_single_runs_and_single_scores_can_be_drawn(rules: dict[str, Any]) -> No
     runs = wide(table(settings(["dsprites"], ["mine"], [1.0], 1), rules).table)
     for draw in (
         methods.scores_by_method,
-        methods.scores_by_setting,
         methods.scores_by_seed,
         comparison.methods_over_everything,
         comparison.methods_over_data,

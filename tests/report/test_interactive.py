@@ -1,13 +1,14 @@
 """The charts, drawn by the same library that draws them in the page."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 
-from report.made_up import SIX, settings, table
+from report.made_up import SIX, Rule, settings, table
 from report.test_sections import made
-from unweave.report.interactive import charts
+from unweave.report.interactive import charts, first_scores
 
 vl_convert: Any = pytest.importorskip("vl_convert", reason="altair and vl-convert-python are not installed")
 pytest.importorskip("altair", reason="altair and vl-convert-python are not installed")
@@ -35,17 +36,28 @@ def test_points_are_filtered_by_data_set_and_method() -> None:
     assert points(chart("pairs", data="Cars3D", method="β-VAE")) == 9
 
 
-def test_the_reader_chooses_the_scores() -> None:
+def test_the_reader_chooses_the_scores_and_axes_name_them() -> None:
     first = chart("pairs", x="MIG", y="SAP")
-    assert "across: 0.1;" in first
-    assert "up: 0.9;" in first
-    assert "across: 0.9;" in chart("pairs", x="SAP", y="SAP")
+    assert "x axis: 0.1;" in first
+    assert "y axis: 0.9" in first
+    assert re.findall(r"<text[^>]*>(MIG|SAP)</text>", first) == ["MIG", "SAP"]
+    assert "x axis: 0.9;" in chart("pairs", x="SAP", y="SAP")
 
 
-def test_medians_against_regularisation() -> None:
+def test_charts_begin_with_scores_that_are_not_saturated() -> None:
+    rules: dict[str, Rule] = {"beta_vae_score.eval_accuracy": lambda _: 1.0, "modularity": SIX["modularity"]}
+    built = made(table(settings(), rules))
+    assert first_scores(built) == ["modularity", "beta_vae_score.eval_accuracy"]
+    assert first_scores(made(table(settings(), {**rules, **SIX})))[:2] == ["mig", "sap"]
+
+
+def test_medians_against_the_setting_of_each_method() -> None:
     svg = chart("regularisation", score="MIG", data="Cars3D")
     assert svg.count('aria-roledescription="line mark"') == 2
     assert "median: 0.31" in svg
+    assert svg.count(">strength</text>") == 2, "each method has an axis of its own"
+    assert "MIG on Cars3D" in svg
+    assert svg.count(">MIG</text>") == 2
 
 
 def test_one_score_has_no_pairs() -> None:

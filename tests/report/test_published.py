@@ -10,14 +10,6 @@ from unweave.report.published import PROTOCOLS, SCORES, STUDY_SCORES, published
 from unweave.results import METHOD_ORDER, Results, setting_text, wide
 
 
-@pytest.fixture(scope="module")
-def real(reference: Path) -> Results:
-    folder = reference / "reference" / "published"
-    if not folder.is_dir():
-        pytest.skip("the published results are not beside the repository")
-    return published(folder)
-
-
 def made_up(data: str = "'cars3d'", method: str = "'dip_vae_i'") -> pd.DataFrame:
     """Two rows as in a published file: a DIP-VAE-I with all scores 0.5, and a FactorVAE without ELBO."""
     frame = pd.DataFrame(
@@ -98,21 +90,21 @@ def test_protocols_are_those_of_the_metrics() -> None:
     assert set(STUDY_SCORES) <= set(SCORES)
 
 
-def test_all_models_are_read_and_what_is_missing_is_said(real: Results) -> None:
-    runs = real.table.drop_duplicates("run")
+def test_all_models_are_read_and_what_is_missing_is_said(published_results: Results) -> None:
+    runs = published_results.table.drop_duplicates("run")
     assert len(runs) == 10_800
-    assert len(real.table) == 10_800 * len(SCORES) - 1_800 - 2 * 7
+    assert len(published_results.table) == 10_800 * len(SCORES) - 1_800 - 2 * 7
     assert runs.groupby(["data", "method", "setting"], observed=True)["seed"].nunique().tolist() == [50] * 216
     seven = "of mean codes for 7 of 300 runs on noisy_dsprites."
     six = "cars3d, color_dsprites, dsprites, noisy_dsprites, scream_dsprites, smallnorb"
-    assert real.notes == (
+    assert published_results.notes == (
         f"published: annealed_vae has no dci.completeness {seven}",
         f"published: annealed_vae has no dci.disentanglement {seven}",
         f"published: factor_vae has no elbo.elbo for 1,800 of 1,800 runs on {six}.",
     )
 
 
-def test_settings_are_written_as_for_own_runs(real: Results) -> None:
+def test_settings_are_written_as_for_own_runs(published_results: Results) -> None:
     strengths = {
         "beta_vae": ("beta", [1, 2, 4, 6, 8, 16]),
         "factor_vae": ("gamma", [10, 20, 30, 40, 50, 100]),
@@ -127,7 +119,7 @@ def test_settings_are_written_as_for_own_runs(real: Results) -> None:
         for name, (main, grid) in strengths.items()
         for strength in grid
     ]
-    runs = wide(real.table)
+    runs = wide(published_results.table)
     found = runs[runs["data"] == "dsprites"][["method", "setting", "strength"]].drop_duplicates()
     assert [tuple(each) for each in found.to_numpy().tolist()] == own
 
@@ -145,7 +137,7 @@ def test_settings_are_written_as_for_own_runs(real: Results) -> None:
     ],
 )
 def test_means_of_settings(
-    real: Results,
+    published_results: Results,
     method: str,
     strength: float,
     factor_vae: float,
@@ -155,7 +147,7 @@ def test_means_of_settings(
     reconstruction: float,
     kl: float,
 ) -> None:
-    runs = wide(real.table)
+    runs = wide(published_results.table)
     chosen = runs[(runs["data"] == "dsprites") & (runs["method"] == method) & (runs["strength"] == strength)]
     scores = ["factor_vae_score.eval_accuracy", "mig", "dci.disentanglement", "sap"]
     assert chosen[scores].mean().tolist() == pytest.approx([factor_vae, mig, dci, sap], abs=6e-4)

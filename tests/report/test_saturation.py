@@ -61,8 +61,8 @@ def test_figures_say_what_is_saturated_and_tables_leave_it_out() -> None:
 
 def test_a_study_whose_scores_are_all_saturated_has_sections() -> None:
     flat = of({"mig": lambda _: 1.0, "sap": lambda _: 0.0})
-    for _, build in SECTIONS:
-        built = build(flat)
+    for question in SECTIONS:
+        built = question.answer(flat)
         assert isinstance(built, str) or built.finding
         for drawing in built.drawings if isinstance(built, Section) else ():
             drawing.draw()

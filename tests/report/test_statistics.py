@@ -1,4 +1,3 @@
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -6,26 +5,30 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import mannwhitneyu, spearmanr
+from scipy.stats import mannwhitneyu, spearmanr, ttest_1samp
+from scipy.stats import t as t_distribution
 
 from unweave.errors import UnweaveError
-from unweave.report.published import STUDY_SCORES, published
+from unweave.report.published import STUDY_SCORES
+from unweave.report.rank_correlation import (
+    correlations,
+    mean_correlations,
+    rank_correlations,
+    small_spearman_interval,
+    spearman,
+    spearman_interval,
+    spearman_matrix,
+)
 from unweave.report.statistics import (
     Interval,
     bootstrap,
     holm,
-    improvement_interval,
     interquartile_mean,
     mean,
+    mean_interval,
     probability_of_improvement,
-    small_sample_interval,
-    small_spearman_interval,
-    spearman,
-    spearman_interval,
-    spearman_intervals,
-    spearman_matrix,
+    resampled_rows,
 )
-from unweave.results import wide
 from unweave.streams import Stream
 
 whole_numbers = st.lists(st.integers(0, 5), min_size=2, max_size=12)
@@ -112,51 +115,84 @@ def test_spearman_of_different_lengths() -> None:
         spearman([1, 2], [1, 2, 3])
 
 
-def slow_interval(x: Any, y: Any, strata: Any, resamples: int) -> Interval:
-    """Each resample sorted by scipy; a bootstrap of the numbers of the rows draws the same rows."""
-
-    def correlations(rows: Any) -> Any:
-        result = []
-        for each in np.atleast_2d(rows).astype(int):
-            constant = len(set(x[each])) == 1 or len(set(y[each])) == 1
-            result.append(0.0 if constant else spearmanr(x[each], y[each]).statistic)
-        return np.array(result) if np.ndim(rows) == 2 else result[0]
-
-    return bootstrap(np.arange(len(x)), correlations, strata=strata, resamples=resamples)
+def slow_draws(x: Any, y: Any, strata: Any, resamples: int) -> Any:
+    """Each resample sorted by scipy; resamples of the numbers of the rows have the same rows."""
+    drawn = []
+    for rows in np.concatenate(list(resampled_rows(len(x), strata, resamples, 0))):
+        constant = len(set(x[rows])) == 1 or len(set(y[rows])) == 1
+        drawn.append(0.0 if constant else spearmanr(x[rows], y[rows]).statistic)
+    return np.array(drawn)
 
 
 @settings(deadline=None, max_examples=25)
 @given(whole_numbers, whole_numbers, st.booleans())
-def test_spearman_intervals_are_those_of_sorted_resamples(a: list[int], b: list[int], split: bool) -> None:
+def test_resampled_correlations_are_those_of_sorted_resamples(
+    a: list[int], b: list[int], split: bool
+) -> None:
     n = min(len(a), len(b))
     x, y = np.array(a[:n]), np.array(b[:n])
-    strata = np.arange(n) % 2 if split else None
-    result = spearman_interval(x, y, strata=strata, resamples=30)
-    assert result == pytest.approx(slow_interval(x, y, strata, 30), abs=1e-9)
+    strata = np.arange(n) % 2 if split and n > 3 else np.zeros(n)
+    frame = pd.DataFrame({"x": x, "y": y})
+    result = rank_correlations(frame, [("x", "y")], strata=strata, resamples=30)
+    assert result.draws[:, 0] == pytest.approx(slow_draws(x, y, strata, 30), abs=1e-9)
+    assert result.freedom.tolist() == [n - len(set(strata))]
 
 
-def test_pairs_with_a_gap_are_left_out_of_intervals() -> None:
+def test_the_interval_of_a_rank_correlation_by_hand() -> None:
+    x, y = Stream.of(3).normal(30, 2).T
+    y += x
+    strata = np.arange(30) % 3
+    draws = np.arctanh(slow_draws(x, y, strata, 200))
+    reach = t_distribution.ppf(0.975, 27) * draws.std() * np.sqrt(30 / 27)
+    middle = np.arctanh(spearmanr(x, y).statistic)
+    result = spearman_interval(x, y, strata=strata, resamples=200)
+    assert result[1:] == pytest.approx(np.tanh([middle - reach, middle + reach]))
+    # A stratum with a single run: all runs are drawn among themselves.
+    alone = spearman_interval(x, y, strata=np.arange(30), resamples=200)
+    assert alone == spearman_interval(x, y, resamples=200)
+
+
+def test_pairs_with_a_gap_are_left_out() -> None:
     x = Stream.of(3).normal(40, 3)
     frame = pd.DataFrame(x, columns=["a", "b", "c"])
     frame.loc[:4, "c"] = np.nan
     strata = np.arange(40) % 4
-    result = spearman_intervals(frame, strata=strata, resamples=100)
-    assert result[["first", "second"]].to_numpy().tolist() == [["a", "b"], ["a", "c"], ["b", "c"]]
+    pairs = [("a", "b"), ("a", "c"), ("b", "c")]
+    result = rank_correlations(frame, pairs, strata=strata, resamples=20)
+    assert result.runs.tolist() == [40, 35, 35]
+    assert result.freedom.tolist() == [36, 31, 31]
     left = x[5:]
-    expected = [
-        slow_interval(x[:, 0], x[:, 1], strata, 100),
-        slow_interval(left[:, 0], left[:, 2], strata[5:], 100),
-        slow_interval(left[:, 1], left[:, 2], strata[5:], 100),
-    ]
-    np.testing.assert_allclose(result[["estimate", "low", "high"]].to_numpy(float), np.array(expected))
+    assert result.draws[:, 2] == pytest.approx(slow_draws(left[:, 1], left[:, 2], strata[5:], 20))
 
 
 def test_intervals_of_perfect_agreement_and_of_none() -> None:
-    assert spearman_interval(range(20), range(20)) == pytest.approx((1, 1, 1))
-    assert spearman_interval([1, 1, 1], [1, 2, 3]) == Interval(0.0, 0.0, 0.0)
-    assert spearman_interval([np.nan], [1]) == Interval(0.0, 0.0, 0.0)
+    low, high = spearman_interval(range(20), range(20))[1:]
+    assert 0.9 < low <= high == 1
+    assert spearman_interval([1, 1, 1], [1, 2, 3])[0] == 0
+    assert np.isnan(spearman_interval([np.nan], [1])[1:]).all()
     with pytest.raises(UnweaveError, match="one label for each of 3 rows"):
         spearman_interval([1, 2, 3], [1, 2, 3], strata=[0, 0])
+
+
+def test_means_of_correlations_over_data_sets() -> None:
+    values = Stream.of(9).normal(60, 3)
+    runs = pd.DataFrame(values, columns=["a", "b", "c"]).assign(
+        data=np.repeat(["d", "e"], 30), method="m", setting=np.tile(["1", "2", "3"], 20)
+    )
+    runs["b"] += runs["a"]
+    result = correlations(runs, ["a"], ["b", "c"], resamples=300)
+    means = mean_correlations(result, ["first"]).iloc[0]
+    table = result.table
+    assert table["data"].tolist() == ["d", "d", "e", "e"]
+    assert means["estimate"] == pytest.approx(table["estimate"].mean())
+    assert (means["lowest"], means["highest"]) == (table["estimate"].min(), table["estimate"].max())
+    # Two independent data sets: the error of the mean is that of one over sqrt(2).
+    error = np.sqrt((result.deviations.reshape(300, 2, 2).mean(2).std(0) ** 2).sum()) / 2
+    reach = t_distribution.ppf(0.975, 27) * error
+    assert means["high"] - means["estimate"] == pytest.approx(reach, rel=0.15)
+    assert means["p"] < 0.05
+    few = mean_correlations(correlations(runs[::4], ["a"], ["b"]), ["first"])
+    assert np.isnan(few[["low", "high", "p"]].to_numpy(float)).all(), "fewer than ten runs of a data set"
 
 
 def test_spearman_matrix() -> None:
@@ -179,36 +215,8 @@ def test_probability_of_improvement_is_the_statistic_of_mann_and_whitney(x: list
     assert probability_of_improvement(y, x) == pytest.approx(1 - expected)
 
 
-def test_improvement_is_the_mean_over_strata() -> None:
-    x, y = [1, 2, 9], [0, 2, 10, 0]
-    result = improvement_interval(x, y, strata=(["a", "a", "b"], ["a", "a", "b", "only y"]))
-    # The mean of 0.625 and 0; then the least and the most that resamples of {1, 2} and {0, 2} give.
-    assert result == pytest.approx((0.3125, 0.0, 0.5))
-    assert improvement_interval([5, 6], [1, 2, 3]) == Interval(1.0, 1.0, 1.0)
-    with pytest.raises(UnweaveError, match="no stratum in common"):
-        improvement_interval([1], [2], strata=(["a"], ["b"]))
-
-
-def test_intervals_of_improvement_are_those_of_resamples() -> None:
-    x, y = Stream.of(4).normal(60, 2).T
-    y -= 0.5
-    result = improvement_interval(x, y, resamples=4000)
-    # The standard error of U / (n m) by DeLong: variances of the mean win of each value.
-    wins = (x[:, None] > y).astype(float)
-    error = np.sqrt(wins.mean(1).var() / 60 + wins.mean(0).var() / 60)
-    assert result.high - result.low == pytest.approx(2 * 1.96 * error, rel=0.1)
-
-
-@pytest.fixture(scope="module")
-def models(reference: Path) -> pd.DataFrame:
-    folder = reference / "reference" / "published"
-    if not folder.is_dir():
-        pytest.skip("the published results are not beside the repository")
-    return wide(published(folder).table)
-
-
-def test_published_scores_agree_as_published(models: pd.DataFrame) -> None:
-    matrix = spearman_matrix(models[models["data"] == "dsprites"][list(STUDY_SCORES)])
+def test_published_scores_agree_as_published(published_models: pd.DataFrame) -> None:
+    matrix = spearman_matrix(published_models[published_models["data"] == "dsprites"][list(STUDY_SCORES)])
     assert matrix.loc["mig", "dci.disentanglement"] == pytest.approx(0.93, abs=0.006)
     beta, factor = "beta_vae_score.eval_accuracy", "factor_vae_score.eval_accuracy"
     assert matrix.loc[beta, factor] == pytest.approx(0.82, abs=0.006)
@@ -216,21 +224,26 @@ def test_published_scores_agree_as_published(models: pd.DataFrame) -> None:
     assert matrix["modularity"].drop("modularity").abs().max() < 0.15
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 9])
 @pytest.mark.parametrize("statistic", [mean, interquartile_mean])
-def test_small_sample_intervals_cover_in_92_to_98_percent(n: int, statistic: Any) -> None:
-    values = Stream.of(5).normal(1500, n)
-    intervals = np.array([small_sample_interval(row, statistic) for row in values])
+@pytest.mark.parametrize("n", [2, 9, 12])
+def test_intervals_of_means_cover_in_92_to_98_percent(n: int, statistic: Any) -> None:
+    values = Stream.of(5).normal(600, n)
+    intervals = np.array([mean_interval(row, statistic, resamples=100) for row in values])
     covered = (intervals[:, 1] <= 0) & (intervals[:, 2] >= 0)
     assert 0.92 <= covered.mean() <= 0.98
 
 
-def test_ten_values_are_bootstrapped_within_large_strata_only() -> None:
+def test_the_interval_of_a_mean_is_students() -> None:
     values = Stream.of(6).normal(20, 1)[:, 0]
-    halves, pairs = np.arange(20) % 2, np.arange(20) % 10
-    assert small_sample_interval(values, strata=halves) == bootstrap(values, strata=halves)
-    assert small_sample_interval(values, strata=pairs) == bootstrap(values)
-    assert np.isnan(small_sample_interval([0.3])[1:]).all()
+    low, high = mean_interval(values)[1:]
+    assert (low, high) == pytest.approx(ttest_1samp(values, 0).confidence_interval())
+    # Two strata of ten: sqrt(s_1^2 + s_2^2) / 2 / sqrt(10), and 18 degrees of freedom.
+    halves = np.arange(20) % 2
+    spread = np.hypot(values[::2].std(ddof=1), values[1::2].std(ddof=1)) / 2 / np.sqrt(10)
+    result = mean_interval(values, strata=halves)
+    assert result.high - result.estimate == pytest.approx(t_distribution.ppf(0.975, 18) * spread)
+    assert mean_interval(values, strata=np.arange(20)) == mean_interval(values), "strata of one are ignored"
+    assert np.isnan(mean_interval([0.3])[1:]).all()
 
 
 def test_small_spearman_intervals() -> None:

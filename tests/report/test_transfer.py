@@ -1,7 +1,6 @@
 """Transfer probabilities against a brute-force enumeration and Table 1 of the study; their intervals."""
 
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +8,8 @@ import pandas as pd
 import pytest
 
 from unweave.errors import UnweaveError
-from unweave.report.published import STUDY_SCORES, published
+from unweave.report.published import STUDY_SCORES
 from unweave.report.transfer import transfer, transfer_of_the_study
-from unweave.results import wide
 from unweave.streams import Stream
 
 KINDS = [["same", "same"], ["same", "other"], ["other", "same"], ["other", "other"]]
@@ -160,35 +158,15 @@ def test_transfer_needs_one_run_of_each() -> None:
 
 def test_intervals_depend_on_the_seed_only() -> None:
     runs, scores = random_study(2, 2, 12, 2, Stream.of(2))
-    first, again, other = (transfer(runs, scores, resamples=50, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (transfer(runs, scores, subsets=50, seed=seed) for seed in (1, 1, 2))
     pd.testing.assert_frame_equal(first, again)
     assert not first.equals(other)
     assert first["probability"].equals(other["probability"])
 
 
-def test_intervals_of_transfer_cover_the_probability() -> None:
-    # Ten settings of one effect and two seeds. The truth is the mean over all studies.
-    for effect in (0.0, 1.0):
-        studies = [random_study(2, 1, 10, 2, Stream.of(i), effect) for i in range(120)]
-        tables = [transfer(runs, scores, resamples=100, seed=i) for i, (runs, scores) in enumerate(studies)]
-        values = np.stack([table[["probability", "low", "high"]].to_numpy(float) for table in tables])
-        truth = values[:, :, 0].mean(0)
-        covered = (values[:, :, 1] <= truth) & (truth <= values[:, :, 2])
-        assert (covered.mean(0) > 0.92).all()
-        assert (values[:, :, 2] - values[:, :, 1]).mean() < 6 * values[:, :, 0].std(0).mean()  # not vacuous
-
-
-@pytest.fixture(scope="module")
-def models(reference: Path) -> pd.DataFrame:
-    folder = reference / "reference" / "published"
-    if not folder.is_dir():
-        pytest.skip("the published results are not beside the repository")
-    return wide(published(folder).table)
-
-
-def test_published_models_transfer_as_published(models: pd.DataFrame) -> None:
+def test_published_models_transfer_as_published(published_models: pd.DataFrame) -> None:
     # [1] states 0.807 and two digits of the others, from 10,000 trials.
-    result = transfer_of_the_study(models, STUDY_SCORES).set_index(["data", "score"])
+    result = transfer_of_the_study(published_models, STUDY_SCORES).set_index(["data", "score"])
     expected = {
         ("same", "same"): 0.807,
         ("other", "same"): 0.56,
@@ -197,7 +175,7 @@ def test_published_models_transfer_as_published(models: pd.DataFrame) -> None:
     }
     assert result["probability"].to_dict() == pytest.approx(expected, abs=0.006)
     # Without ties and comparisons with itself, the advantage over a random choice is smaller.
-    exact = transfer(models, STUDY_SCORES, resamples=40).set_index(["data", "score"])
+    exact = transfer(published_models, STUDY_SCORES, subsets=20).set_index(["data", "score"])
     assert exact.loc[("other", "other"), "probability"] == pytest.approx(0.517, abs=0.001)
     assert (exact["low"] < exact["probability"]).all()
     assert (exact["probability"] < exact["high"]).all()

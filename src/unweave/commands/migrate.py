@@ -70,12 +70,13 @@ def _print_command(path: Path) -> None:
 
 
 def train_command(spec: RunSpec) -> str:
-    """The command that trains a run: data, seed and steps, and all settings that are not defaults."""
+    """The command that trains a run: strength, data, seed and steps, and what else is not a default."""
     from unweave.methods import settings_of
 
     method = type(spec.method)
     usual = settings_of(method())
-    settings = {name: value for name, value in settings_of(spec.method).items() if value != usual[name]}
+    given = settings_of(spec.method)
+    settings = {k: value for k, value in given.items() if k == method.strength or value != usual[k]}
     fields = {f.name: f.default for f in dataclasses.fields(spec) if f.name not in ("method", "plugins")}
     options = {name: getattr(spec, name) for name in fields}
     shown = {name: value for name, value in options.items() if name in STATED or value != fields[name]}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from unweave.commands.command_app import command_app
 from unweave.commands.console import console, say_next
 from unweave.commands.listing import Listing
 from unweave.layout import SCORES_FILE, SPEC_FILE
-from unweave.zoo import PREFIX, zoo_files, zoo_folder
+from unweave.zoo import PREFIX, zoo_file, zoo_files, zoo_folder
 
 SHOWN = {"mig": "MIG", "dci.disentanglement": "DCI", "factor_vae_score.eval_accuracy": "FactorVAE score"}
 SETTINGS = "method and settings"
@@ -27,8 +26,9 @@ def list_models() -> None:
     names = [f"{PREFIX}{name}" for name in zoo_files(zoo)]
     table = Listing("name", "data", "steps", *SHOWN.values(), SETTINGS, below=SETTINGS)
     for name in names:
-        folder = zoo / name.removeprefix(PREFIX)
-        spec, scores = _read(folder / SPEC_FILE)["spec"], _scores(folder)
+        model = name.removeprefix(PREFIX)
+        spec = json.loads(zoo_file(zoo, model, SPEC_FILE))["spec"]
+        scores = _mean_scores(json.loads(zoo_file(zoo, model, SCORES_FILE)))
         settings = {key: value for key, value in spec["method"].items() if key != "name"}
         shown = [f"{scores[score]:.3f}" if score in scores else "" for score in SHOWN]
         method = f"{spec['method']['name']}: {setting_text(settings).replace(',', ', ')}"
@@ -37,16 +37,11 @@ def list_models() -> None:
     say_next([("look at a model in the browser", f"unweave explore {names[0]}")])
 
 
-def _scores(folder: Path) -> dict[str, float]:
-    """The scores of the mean codes of a model."""
-    records = _read(folder / SCORES_FILE)["evaluations"]
+def _mean_scores(record: Any) -> dict[str, float]:
+    """The scores of the mean codes in a file of scores."""
     return {
         score["name"]: score["value"]
-        for record in records
-        if record["representation"] == "mean"
-        for score in record["scores"]
+        for evaluation in record["evaluations"]
+        if evaluation["representation"] == "mean"
+        for score in evaluation["scores"]
     }
-
-
-def _read(path: Path) -> Any:
-    return json.loads(path.read_text())

@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from unweave.report.names import counted
+from unweave.report.statistics import Interval, mean_interval
 
 LIMIT = 2.6  # standard errors
 KEY = ["data", "method", "setting", "strength", "representation", "score", "protocol"]
@@ -80,15 +81,31 @@ def _compare(
 
 
 def agreement_sentence(table: pd.DataFrame) -> str:
-    """What the table says, in one sentence."""
+    """How many scores agree, how many misses chance explains, and the mean difference."""
     agree, total = int(table["agrees"].sum()), len(table)
     settings = len(table.drop_duplicates(["data", "method", "setting"]))
     seeds = table["own_runs"]
     k = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
     inside = np.average(table["in_range"], weights=seeds)
-    of = counted(settings, "shared setting")
+    estimate, low, high = mean_difference(table)
+    interval = "" if np.isnan(low) else f" [{low:.2f}, {high:.2f}]"
     return (
-        f"{agree} of {total} scores of {of} ({100 * agree / total:.0f}%) agree with the published ones, "
-        f"within {LIMIT} standard errors for {k} own seeds each; {100 * inside:.0f}% of the own values lie "
-        "in the published range."
+        f"{agree} of {total} scores of {counted(settings, 'shared setting')} ({100 * agree / total:.0f}%) "
+        f"agree with the published ones within {LIMIT} standard errors (about {0.01 * total:.0f} would miss "
+        f"by chance), for {k} own seeds each. The mean difference is {estimate:.2f}{interval} published "
+        f"standard deviations; {100 * inside:.0f}% of the own values lie in the published range."
     )
+
+
+def mean_difference(table: pd.DataFrame) -> Interval:
+    """The mean of own - published in published standard deviations, with a t-interval over settings.
+
+    Scores of a setting are of the same runs, so they are averaged first. Scores that do not vary are left
+    out.
+    """
+    known = table[table["std"] > 0]
+    if known.empty:
+        return Interval(0.0, np.nan, np.nan)
+    scaled = (known["own"] - known["published"]) / known["std"]
+    of_settings = scaled.groupby([known[name] for name in ("data", "method", "setting")]).mean()
+    return mean_interval(of_settings.to_numpy())

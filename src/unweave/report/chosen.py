@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from unweave.report.statistics import small_sample_interval
-from unweave.report.tables import RESAMPLES, by_data, setting_labels
-from unweave.streams import Stream
+from unweave.report.names import setting_labels
+from unweave.report.statistics import mean_interval
+from unweave.report.tables import by_data
 
 ALL, SETTINGS, SEEDS = "all runs", "settings of a seed", "seeds of a setting"
 
@@ -57,15 +57,13 @@ def _of_chosen(chooser: ArrayLike, numbers: NDArray[np.float64]) -> Any:
     return (numbers * chosen).sum(axis=-1) / chosen.sum(axis=-1)
 
 
-def choice_table(
-    runs: pd.DataFrame, choosers: Sequence[str], scores: Sequence[str], seed: int | Stream = 0
-) -> pd.DataFrame:
+def choice_table(runs: pd.DataFrame, choosers: Sequence[str], scores: Sequence[str]) -> pd.DataFrame:
     """How often a choice beats a random one: a row for each data set, chooser, score and kind of pool.
 
     Columns: data, chooser, score, among; choices, runs; percentile of the chosen run in its pool; beats, the
     share of the others in its pool that it beats, with low and high. These are means over choices, one a
-    pool, and pools are drawn again for the interval; fewer than ten choices have t-intervals. A single choice
-    has none: had it been made at random, any share would be as likely.
+    pool, with t-intervals. A single choice has none: had it been made at random, any share would be as
+    likely.
     """
     rows = []
     for data, of_data in by_data(runs):
@@ -74,8 +72,7 @@ def choice_table(
             for among, pool_of_run in _pools(known).items():
                 pools = [pool for _, pool in known.groupby(pool_of_run, sort=False) if len(pool) > 1]
                 if pools:
-                    stream = Stream.of(seed).child("choice", data, chooser, score, among)
-                    rows.append((data, chooser, score, among, *_choices(pools, chooser, score, stream)))
+                    rows.append((data, chooser, score, among, *_choices(pools, chooser, score)))
     columns = ["data", "chooser", "score", "among", "choices", "runs", "percentile", "beats", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -86,10 +83,31 @@ def _pools(runs: pd.DataFrame) -> dict[str, pd.Series[Any]]:
 
 
 def _choices(
-    pools: Sequence[pd.DataFrame], chooser: str, score: str, seed: Stream
+    pools: Sequence[pd.DataFrame], chooser: str, score: str
 ) -> tuple[int, int, float, float, float, float]:
     places = [percentile(pool[chooser], pool[score]) for pool in pools]
     beats = [float(share_beaten(pool[chooser], pool[score])) for pool in pools]
-    interval = small_sample_interval(beats, resamples=RESAMPLES, seed=seed)
+    interval = mean_interval(beats)
     low, high = (float(np.clip(bound, 0, 1)) for bound in (interval.low, interval.high))
     return len(pools), sum(map(len, pools)), float(np.mean(places)), interval.estimate, low, high
+
+
+def mean_choices(runs: pd.DataFrame, choosers: Sequence[str], scores: Sequence[str]) -> pd.DataFrame:
+    """The share of other runs that a choice beats, on the mean over scores and choices, with its t-interval.
+
+    A row for each chooser and kind of pool: chooser, among, choices, beats, low, high.
+    """
+    rows = []
+    for chooser, among in product(choosers, (ALL, SETTINGS, SEEDS)):
+        shares = []
+        for _, of_data in by_data(runs):
+            usable = [score for score in scores if of_data[score].notna().any()]
+            known = of_data.dropna(subset=[chooser, *usable])
+            for _, pool in known.groupby(_pools(known)[among], sort=False):
+                if len(pool) > 1 and usable:
+                    values = [float(share_beaten(pool[chooser], pool[score])) for score in usable]
+                    shares.append(float(np.mean(values)))
+        if shares:
+            estimate, low, high = mean_interval(shares)
+            rows.append((chooser, among, len(shares), estimate, *np.clip([low, high], 0, 1).tolist()))
+    return pd.DataFrame(rows, columns=["chooser", "among", "choices", "beats", "low", "high"])

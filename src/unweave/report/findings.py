@@ -1,118 +1,166 @@
-"""The sentences of the report: each says in numbers what a table shows."""
+"""The sentences that open the sections of the report, each with effect, interval and number of seeds.
+
+They say so if the data cannot tell. A claim is made only if it is significant at 5% after Holm, and
+its words fit the size of the effect.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from unweave.report.best import ALL_DATA
-from unweave.report.names import DATA, METHODS, counted, label, listed, regularisation_steps, score_label
+from unweave.report.best import ALL_DATA, LEVEL
+from unweave.report.names import DATA, METHODS, counted, label, listed, score_label
+from unweave.report.statistics import Interval
+from unweave.report.tables import Change
 
-WEAK = 0.3  # rank correlations below are not called agreement
+WEAK, STRONG = 0.3, 0.7  # rank correlations below are not called agreement; those above are called strong
+CANNOT_TELL = "The data cannot tell"
+ONE_SEED = f"{CANNOT_TELL}: every setting has one seed only, so the share of the seed is not known."
 
 
-def on_regularisation(codes: dict[str, pd.DataFrame], pairs: pd.DataFrame | None, score: str) -> str:
+def seed_words(seeds: int) -> str:
+    """How many seeds a setting has."""
+    return f"{counted(seeds, 'seed')} a setting"
+
+
+def bounds(low: float, high: float, digits: int = 2) -> str:
+    """An interval in brackets with a space before it; empty if it is not known.
+
+    >>> bounds(0.123, 0.456)
+    ' [0.12, 0.46]'
+    """
+    return "" if np.isnan(low) or np.isnan(high) else f" [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def on_regularisation(
+    changes: Mapping[str, Change | None], pairs: pd.DataFrame | None, score: str, seeds: int
+) -> str:
     """How a score of sampled and of mean codes changes with regularisation, and which of them is larger."""
-    parts = []
-    for kind, runs in codes.items():
-        known = runs[runs[score].notna()]
-        step = regularisation_steps(known)
-        strongest = step == step.groupby(known["method"]).transform("max")
-        weak, strong = known.loc[step == 0, score].median(), known.loc[strongest, score].median()
-        parts.append(f"that of {kind} codes from {weak:.2f} to {strong:.2f}")
-    sentence = (
-        f"From the weakest to the strongest regularisation of each method, the median of "
-        f"{score_label(score)} goes: {listed(parts)}"
-    )
+    known = {kind: change for kind, change in changes.items() if change is not None}
+    if not known:
+        return f"{CANNOT_TELL} what regularisation changes: no method has two strengths of it."
+    what = score_label(score)
+    parts = [
+        f"{_change_words(change.difference)} the {what} of {kind} codes (mean {change.weakest:.3g} to "
+        f"{change.strongest:.3g}, difference {change.difference.estimate:+.3g}{_change_bounds(change)})"
+        for kind, change in known.items()
+    ]
+    sentence = f"Stronger regularisation {listed(parts)}; {seed_words(seeds)}"
+    if any(np.isnan(change.difference.low) for change in known.values()):
+        sentence += f". {CANNOT_TELL} how sure this is, since a setting has one seed"
     if pairs is not None and len(pairs):
         larger = (pairs["mean"] > pairs["sampled"]).mean()
-        sentence += f"; it is larger for mean than for sampled codes in {larger:.0%} of {len(pairs):,} runs"
+        sentence += f". Mean codes have the larger {what} in {larger:.0%} of {len(pairs):,} runs"
     return f"{sentence}."
 
 
-def on_agreement_of_metrics(table: pd.DataFrame) -> str:
-    """Which metrics agree most and least."""
-    pairs = table.groupby(["first", "second"], sort=False)["estimate"].mean()
-    count = table["data"].nunique()
-    ordered = [*pairs.sort_values(kind="stable").index]
-    best, worst = ordered[-1], ordered[0]
-    over = f"On the mean over {count} data sets" if count > 1 else "On this data set"
-    if pairs.max() < WEAK:
-        sentence = (
-            f"{over}, no two metrics agree: the highest rank correlation is that of {_pair(best)} "
-            f"(Spearman {pairs.max():.2f})"
+def _change_words(difference: Interval) -> str:
+    if difference.low > 0:
+        return "raises"
+    if difference.high < 0:
+        return "lowers"
+    return "does not distinguishably change"
+
+
+def _change_bounds(change: Change) -> str:
+    _, low, high = change.difference
+    return "" if np.isnan(low) else f" [{low:+.3g}, {high:+.3g}]"
+
+
+def on_agreement_of_metrics(means: pd.DataFrame, data: int, seeds: int) -> str:
+    """How many pairs of metrics agree, and the extremes; `means` is of `mean_correlations` by both names."""
+    ordered = means.sort_values("estimate", kind="stable").to_dict("records")
+    worst, best = ordered[0], ordered[-1]
+    extremes = _pair(best) if len(ordered) == 1 else f"from {_pair(best)} to {_pair(worst)}"
+    over = f"means over {counted(data, 'data set')}, {seed_words(seeds)}"
+    if means["p"].isna().all():
+        return (
+            f"{CANNOT_TELL} whether metrics agree: ten runs of a data set are needed. Spearman's "
+            f"correlation here: {extremes}; {over}."
         )
-        lowest = f", the lowest that of {_pair(worst)} ({pairs.min():.2f})"
-    else:
-        sentence = f"{over}, {_pair(best)} agree most (Spearman {pairs.max():.2f})"
-        lowest = f" and {_pair(worst)} least ({pairs.min():.2f})"
-    sentence += lowest if len(pairs) > 1 else ""
-    known = table["low"].notna()
-    if not known.any():
-        return f"{sentence}; there are too few runs for intervals, so this may be chance."
-    above = (table["low"] > 0)[known].mean()
-    return f"{sentence}; of {counted(known.sum(), 'correlation')}, {above:.0%} have an interval above 0."
+    sure = means.loc[means["p"] < LEVEL, "estimate"]
+    strong, agree, oppose = (int(count.sum()) for count in (sure >= STRONG, sure >= WEAK, sure <= -WEAK))
+    opposite = f", {oppose} rank runs the opposite way ({-WEAK} or less)" if oppose else ""
+    return (
+        f"Of {counted(len(means), 'pair')} of metrics, {strong} agree strongly (Spearman {STRONG} or more), "
+        f"{agree - strong} moderately ({WEAK} to {STRONG}){opposite} and {len(means) - agree - oppose} "
+        f"weakly or not: {extremes}; {over}."
+    )
 
 
-def _pair(names: tuple[str, str]) -> str:
-    first, second = names
-    return f"{score_label(first)} and {score_label(second)}"
+def _pair(row: dict[Hashable, Any]) -> str:
+    names = f"{score_label(row['first'])} and {score_label(row['second'])}"
+    return f"{row['estimate']:.2f}{bounds(row['low'], row['high'])} ({names})"
 
 
-TOO_FEW_SEEDS = "Too few seeds to say: with one seed a setting, the share of the seed is not known."
+def on_correlation(means: pd.DataFrame, names: str, target: str, seeds: int) -> str:
+    """Which scores correlate with a target; `means` is of `mean_correlations` by one name, its first column.
+
+    `names` is what the scores are ("metric", "label-free number").
+    """
+    column = str(means.columns[0])
+    ordered = means.loc[means["estimate"].abs().sort_values(ascending=False, kind="stable").index]
+    clearest = ordered.to_dict("records")[0]
+    described = (
+        f"{score_label(clearest[column])}: mean Spearman "
+        f"{clearest['estimate']:.2f}{bounds(clearest['low'], clearest['high'])}, single ones from "
+        f"{clearest['lowest']:.2f} to {clearest['highest']:.2f}"
+    )
+    what = counted(len(means), names)
+    if means["p"].isna().all():
+        return (
+            f"{CANNOT_TELL} whether {what} correlate with {target}: ten runs of a data set are needed. The "
+            f"largest correlation is that of {described}; {seed_words(seeds)}."
+        )
+    related = ordered[(ordered["p"] < LEVEL) & (ordered["estimate"].abs() >= WEAK)]
+    if related.empty:
+        return (
+            f"None of {what} correlates with {target} (|Spearman| below {WEAK} or not distinguishable from "
+            f"0); the largest correlation is that of {described}; {seed_words(seeds)}."
+        )
+    others = [
+        f"{score_label(row[column])} ({row['estimate']:.2f}{bounds(row['low'], row['high'])})"
+        for row in related.to_dict("records")[1:4]
+    ]
+    also = f" Next: {listed(others)}." if others else ""
+    verb = "correlates with" if len(related) == 1 else "correlate with"
+    return (
+        f"{len(related)} of {what} {verb} {target} (|Spearman| {WEAK} "
+        f"or more). The largest correlation is that of {described}; {seed_words(seeds)}.{also}"
+    )
 
 
-def on_variance(shares: pd.DataFrame, spread: pd.DataFrame) -> str:
-    """Whether method, setting or seed explains most of the variance of a score, and whether chance would."""
-    method, setting = (_share(shares, name) for name in ("method", "setting"))
+def on_variance(shares: pd.DataFrame, means: Mapping[str, Interval], spread: pd.DataFrame, seeds: int) -> str:
+    """Whether method, setting or seed explains the variance of a score, and whether chance would."""
+    method, setting = (
+        f"{_percent(means[name])} (noise alone: {shares[f'{name} by chance'].mean():.0%})"
+        for name in ("method", "setting")
+    )
     sentence = (
-        f"On the mean over scores and data sets, the method explains {method} of the variance of a score, "
-        f"its hyper-parameter another {setting}, and the seed the other {shares['seed'].mean():.0%}; "
+        f"the method explains {method} of the variance of a score, its hyper-parameter another {setting}, "
+        f"and the seed the other {_percent(means['seed'])}; means over {counted(len(shares), 'pair')} of a "
+        f"data set and a score, {seed_words(seeds)}"
     )
     counts = [int(shares[f"{name} above chance"].sum()) for name in ("method", "setting")]
     if not any(counts):
-        sentence += "the runs are too few to tell this from chance"
-    else:
-        sentence += (
-            f"of {counted(len(shares), 'pair')} of a data set and a score, the method is above chance in "
-            f"{counts[0]} and the hyper-parameter in {counts[1]}"
-        )
+        return f"{CANNOT_TELL} this from chance: {sentence}."
+    sentence = sentence[0].upper() + sentence[1:]
+    sentence += (
+        f". The method is above chance in {counts[0]} of these pairs and the hyper-parameter in {counts[1]}"
+    )
     if len(spread):
-        sentence += (
-            f"; the ranges over seeds of {spread['overlap'].mean():.0%} of the pairs of settings overlap"
-        )
+        overlap = spread["overlap"].mean()
+        sentence += f"; the ranges over seeds of {overlap:.0%} of the pairs of settings overlap"
     return f"{sentence}."
 
 
-def _share(shares: pd.DataFrame, name: str) -> str:
-    """The mean of a share, and what chance alone gives."""
-    return f"{shares[name].mean():.0%} (noise alone: {shares[f'{name} by chance'].mean():.0%})"
-
-
-def on_choice(table: pd.DataFrame) -> str:
-    """Which number that needs no label correlates with metrics."""
-    strength = table["estimate"].abs().groupby(table["first"], sort=False).mean()
-    name = str(strength.idxmax())
-    of_name = table[table["first"] == name].sort_values("estimate", kind="stable")
-    low, high = of_name.iloc[0], of_name.iloc[-1]
-    numbers = counted(len(strength), "number")
-    if strength.max() < WEAK:
-        return (
-            f"None of {numbers} that need no label follows the metrics: the highest mean |Spearman| is "
-            f"{strength.max():.2f} ({score_label(name)})."
-        )
-    return (
-        f"Of {numbers} that need no label, {score_label(name)} follows the metrics most (|Spearman| "
-        f"{strength.max():.2f} on average), but from {low['estimate']:.2f} ({_where(low)}) "
-        f"to {high['estimate']:.2f} ({_where(high)})."
-    )
-
-
-def _where(row: pd.Series) -> str:
-    return f"{score_label(row['second'])} on {label(row['data'], DATA)}"
+def _percent(share: Interval) -> str:
+    estimate, low, high = share
+    return f"{estimate:.0%}" + ("" if np.isnan(low) else f" [{100 * low:.0f}, {100 * high:.0f}]")
 
 
 _KINDS = {
@@ -123,25 +171,21 @@ _KINDS = {
 }
 
 
-def on_transfer(table: pd.DataFrame) -> str:
+def on_transfer(table: pd.DataFrame, settings: int, seeds: int) -> str:
     """How often a transferred choice beats a random other setting, and where this is more than chance."""
     parts = [
-        f"{row['probability']:.3f}{_range(row)} {_KINDS[row['data'], row['score']]}"
+        f"{row['probability']:.3f}{bounds(row['low'], row['high'], 3)} {_KINDS[row['data'], row['score']]}"
         + _against_chance(row["low"], row["high"], row["random"])
         for row in table.to_dict("records")
     ]
+    size = f"{counted(settings, 'setting')}, {counted(seeds, 'seed')}"
     sentence = (
-        "A setting that is the best by one metric on one data set beats a random other setting with "
-        f"probability {listed(parts)}; a random choice reaches {table['random'].mean():.1f}"
+        f"beats a random other setting with probability {listed(parts)}; a random choice reaches 0.5; {size}"
     )
+    subject = "a setting that is the best by one metric on one data set"
     if table["low"].isna().any():
-        sentence += "; there are too few settings for intervals, so this may be chance"
-    return f"{sentence}."
-
-
-def _range(row: dict[Hashable, Any]) -> str:
-    """The interval of a row in brackets, if it has one."""
-    return "" if np.isnan(row["low"]) else f" [{row['low']:.3f}, {row['high']:.3f}]"
+        return f"{CANNOT_TELL}: there are too few settings for intervals. In these runs {subject} {sentence}."
+    return f"{subject[0].upper()}{subject[1:]} {sentence}."
 
 
 def _against_chance(low: float, high: float, chance: float) -> str:
@@ -151,39 +195,26 @@ def _against_chance(low: float, high: float, chance: float) -> str:
     return " (worse than a random choice)" if high < chance else ""
 
 
-def on_downstream(table: pd.DataFrame, what: str) -> str:
-    """Which metric correlates with a task."""
-    means = table.groupby("second", sort=False)["estimate"].mean()
-    best = score_label(str(means.idxmax()))
-    sentence = f"{best} follows {what} most (mean Spearman {means.max():.2f})"
-    if means.max() < WEAK:
-        sentence = (
-            f"no metric follows {what}: the highest mean Spearman is that of {best} ({means.max():.2f})"
-        )
-    if len(means) > 1:
-        sentence += f", {score_label(str(means.idxmin()))} least ({means.min():.2f})"
-    return sentence
-
-
-def on_best(table: pd.DataFrame) -> str:
+def on_best(table: pd.DataFrame, seeds: int) -> str:
     """Whether one method is best, where and by how much; `table` is that of `best_methods`."""
     if table.empty:
-        return "There are fewer than two methods with the same score, so none can be called the best."
+        return f"{CANNOT_TELL}: fewer than two methods have the same score, so none can be called the best."
     if table["p"].isna().all():
-        return "Too few settings and seeds to say which method is best: two or more are needed."
+        return f"{CANNOT_TELL} which method is best: two settings or two seeds of each are needed."
     places = table[table["data"] != ALL_DATA]
     pairs = counted(len(places), "pair") + " of a data set and a score"
     # In units of its interval, since scores have different scales.
     clarity = table["margin"] / (table["high"] - table["low"])
-    clearest = _records(table.loc[[clarity.idxmax()]])[0]
+    clearest = table.loc[[clarity.idxmax()]].to_dict("records")[0]
     if not table["best"].any():
         return (
-            f"No method can be called the best: in none of {pairs} can the highest mean be told apart from "
-            f"all others. The clearest lead: {_lead(clearest)}; p = {clearest['p']:.3f} for all pairs."
+            f"No method can be called the best: in none of {pairs} can the highest mean be distinguished "
+            f"from all others. The clearest lead: {_lead(clearest)}; p = {clearest['p']:.3f} for all pairs, "
+            f"{seed_words(seeds)}."
         )
-    overall = _records(table[(table["data"] == ALL_DATA) & table["best"]])
-    leads = [f"Overall: {_lead(row)}." for row in overall] or [f"The clearest lead: {_lead(clearest)}."]
-    return " ".join([_where_best(places, pairs), *leads])
+    overall = table[(table["data"] == ALL_DATA) & table["best"]].to_dict("records")
+    leads = [f"Overall: {_lead(row)}" for row in overall] or [f"The clearest lead: {_lead(clearest)}"]
+    return f"{' '.join([_where_best(places, pairs), '. '.join(leads)])}; {seed_words(seeds)}."
 
 
 def _where_best(places: pd.DataFrame, pairs: str) -> str:
@@ -192,15 +223,11 @@ def _where_best(places: pd.DataFrame, pairs: str) -> str:
     wins = [f"{label(str(name), METHODS)} in {n}" for name, n in sure["highest mean"].value_counts().items()]
     which = f" ({listed(wins)})" if wins else ""
     rest = (
-        ", and in the others the highest cannot be told apart from all others"
+        ", and in the others the highest cannot be distinguished from all others"
         if len(sure) < len(places)
         else ""
     )
     return f"Of {pairs}, one method is the best in {len(sure)}{which}{rest}."
-
-
-def _records(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
-    return table.to_dict("records")
 
 
 def _lead(row: dict[Hashable, Any]) -> str:
@@ -208,6 +235,28 @@ def _lead(row: dict[Hashable, Any]) -> str:
     first, second = (label(str(row[name]), METHODS) for name in ("highest mean", "closest rival"))
     score, where = score_label(str(row["score"])), label(str(row["data"]), DATA)
     return (
-        f"{first} over {second} by {row['margin']:.3f}{_range(row)} in {score} on {where} (a run of {first} "
-        f"scores higher with probability {row['improvement']:.2f})"
+        f"{first} over {second} by {row['margin']:.3f}{bounds(row['low'], row['high'], 3)} in {score} on "
+        f"{where} (a run of {first} scores higher with probability {row['improvement']:.2f})"
+    )
+
+
+def on_chosen(means: pd.DataFrame) -> str:
+    """Whether agreement between runs chooses good ones; `means` is that of `mean_choices`."""
+    parts = [
+        f"{score_label(row['chooser'])} {row['beats']:.2f}{bounds(row['low'], row['high'])} among "
+        f"{row['among']} ({counted(row['choices'], 'choice')}{_verdict(row['low'], row['high'])})"
+        for row in means.to_dict("records")
+    ]
+    return (
+        "The share of other runs that the chosen one beats, on the mean over metrics and choices, where a "
+        f"random choice reaches 0.5: {'; '.join(parts)}."
+    )
+
+
+def _verdict(low: float, high: float) -> str:
+    if np.isnan(low):
+        return ", too few to tell"
+    return (
+        _against_chance(low, high, 0.5).replace(" (", ", ").replace(")", "")
+        or ", better than a random choice"
     )

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from unweave.report.figures.codes import drawn_rows
-from unweave.report.names import DATA, METHODS, data_sets, label, methods, regularisation_steps, score_label
+from unweave.report.figures.settings import method_groups
+from unweave.report.names import DATA, METHODS, data_sets, label, methods, score_label
 from unweave.report.sections.section import Material
 from unweave.report.style import look_of
-from unweave.report.tables import quartiles
+from unweave.report.tables import setting_curves
 
 if TYPE_CHECKING:
     import altair
 
 POINTS = 3000  # runs in a chart
 ALL = "all"
+HEADLINES = ("mig", "dci.disentanglement", "sap")  # scores that charts begin with
 ADVICE = "Charts that can be filtered need altair: pip install unweave[report], and write the report again."
 
 
@@ -37,7 +39,8 @@ def scripts() -> str:
     for (const place of document.querySelectorAll("[data-chart]")) {
       const spec = JSON.parse(document.getElementById(place.dataset.chart).textContent);
       vegaEmbed(place, spec, {actions: {export: true, source: false, compiled: false, editor: false},
-                              renderer: "svg", defaultStyle: true});
+                              renderer: "svg", defaultStyle: true})
+        .then(() => place.querySelector("summary").setAttribute("aria-label", "Save the chart"));
     }
     """
     version = ".".join(_vega_lite_version().split(".")[:2])
@@ -60,10 +63,22 @@ def charts(material: Material) -> dict[str, tuple[str, str]]:
         caption = f"Any two scores against each other: {shown:,} of {len(material.runs):,} runs."
         described["pairs"] = (caption, _json(pair_chart(material)))
     described["regularisation"] = (
-        "Any score against regularisation, weakest first: medians, and quartiles over runs.",
+        "Any score against the setting of each method, the weakest regularisation on the left: medians, and "
+        "quartiles over runs.",
         _json(regularisation_chart(material)),
     )
     return described
+
+
+def first_scores(material: Material) -> list[str]:
+    """The scores with those first that are shown first: headline scores that are not saturated anywhere."""
+    useful = [name for name in material.scores if not _is_saturated(material, name)]
+    first = [name for name in HEADLINES if name in useful] + useful
+    return list(dict.fromkeys([*first, *material.scores]))
+
+
+def _is_saturated(material: Material, score: str) -> bool:
+    return bool(material.informative[score].isna().sum() > material.runs[score].isna().sum())
 
 
 def _json(chart: Any) -> str:
@@ -93,61 +108,101 @@ def pair_chart(material: Material) -> Any:
     """Two scores of each run, filtered by data set and method."""
     import altair
 
-    runs = material.runs
+    runs, scores = material.runs, first_scores(material)
     shown = drawn_rows(runs, POINTS // len(data_sets(runs)))
-    names = [score_label(score) for score in material.scores]
+    names = [score_label(score) for score in scores]
     frame = shown[["setting", "seed"]].assign(
         data=[label(name, DATA) for name in shown["data"]],
         method=[label(name, METHODS) for name in shown["method"]],
-        **{name: shown[score].round(4) for name, score in zip(names, material.scores, strict=True)},
+        **{name: shown[score].round(4) for name, score in zip(names, scores, strict=True)},
     )
-    x, y = _choice("x", "across: ", names), _choice("y", "up: ", names, names[1])
+    x = _choice("x", "horizontal axis: ", names, names[1])
+    y = _choice("y", "vertical axis: ", names)
     data = _choice("data", "data set: ", [ALL, *(label(name, DATA) for name in data_sets(runs))])
     method = _choice("method", "method: ", [ALL, *(label(name, METHODS) for name in methods(runs))])
-    chart = (
+    points = (
         altair.Chart(_plain(frame))
         .mark_circle(size=22, opacity=0.6)
         .encode(
-            x=altair.X("across:Q", scale=altair.Scale(zero=False), axis=altair.Axis(tickCount=8)),
-            y=altair.Y("up:Q", scale=altair.Scale(zero=False)),
+            x=altair.X("x_value:Q", scale=altair.Scale(zero=False), axis=altair.Axis(tickCount=8, title="")),
+            y=altair.Y("y_value:Q", scale=altair.Scale(zero=False), title=""),
             color=_colours(runs),
-            tooltip=["data:N", "method:N", "setting:N", "seed:Q", "across:Q", "up:Q"],
+            tooltip=[
+                *("data:N", "method:N", "setting:N", "seed:Q"),
+                *(altair.Tooltip(f"{axis}_value:Q", title=f"{axis} axis") for axis in ("x", "y")),
+            ],
         )
+        .transform_calculate(x_value="datum[x]", y_value="datum[y]")
     )
-    chart = chart.add_params(x, y, data, method).transform_calculate(across="datum[x]", up="datum[y]")
     for name in ("data", "method"):
-        chart = chart.transform_filter(f"{name} == '{ALL}' || datum.{name} == {name}")
-    return chart.transform_filter("isValid(datum.across) && isValid(datum.up)").properties(
-        width=560, height=380
+        points = points.transform_filter(f"{name} == '{ALL}' || datum.{name} == {name}")
+    points = points.transform_filter("isValid(datum.x_value) && isValid(datum.y_value)")
+    chart: Any = altair.layer(points, _axis_name("x"), _axis_name("y", vertical=True)).add_params(
+        x, y, data, method
     )
+    return chart.properties(width=560, height=380)
+
+
+def _axis_name(parameter: str, *, vertical: bool = False) -> altair.Chart:
+    """The chosen score as the name of an axis, since the title of an axis cannot depend on a choice."""
+    import altair
+
+    across = {"x": altair.expr("width / 2"), "y": altair.expr("height + 32")}
+    upwards = {"x": -42, "y": altair.expr("height / 2"), "angle": 270}
+    place: Any = upwards if vertical else across
+    chart: altair.Chart = altair.Chart(altair.InlineData(values=[{}])).mark_text(
+        text=altair.expr(parameter), fontWeight="bold", fontSize=11, **place
+    )
+    return chart
 
 
 def regularisation_chart(material: Material) -> Any:
-    """Medians and quartiles of a score, which the reader chooses, against regularisation."""
+    """Medians and quartiles of a score, which the reader chooses: a panel for the setting of each method."""
     import altair
 
-    runs = material.runs.assign(step=regularisation_steps(material.runs))
-    parts = []
-    for score in material.scores:
-        spread = quartiles(runs[runs[score].notna()].groupby(["data", "method", "step"])[score]).round(4)
-        parts.append(spread.reset_index().assign(score=score_label(score)))
-    frame = pd.concat(parts, ignore_index=True).rename(columns=lambda name: str(name).replace(" ", "_"))
-    frame["data"] = [label(name, DATA) for name in frame["data"]]
-    frame["method"] = [label(name, METHODS) for name in frame["method"]]
-    score_choice = _choice("score", "score: ", [score_label(name) for name in material.scores])
-    data_choice = _choice("data", "data set: ", [label(name, DATA) for name in data_sets(runs)])
-    base = altair.Chart(_plain(frame)).encode(
-        x=altair.X("step:O", title="place of the strength, weakest first", axis=altair.Axis(labelAngle=0)),
-        color=_colours(runs),
+    scores = {score_label(score): score for score in first_scores(material)}
+    curves = setting_curves(dict.fromkeys(scores, material.runs), scores)
+    data = _choice("data", "data set: ", [label(name, DATA) for name in data_sets(curves)])
+    score = _choice("score", "score: ", list(scores))
+    names = [name for group in method_groups(curves) for name in group]
+    panels = [_setting_panel(curves[curves["method"] == name], name, names) for name in names]
+    chart: Any = altair.concat(*panels, columns=3).resolve_scale(y="shared").add_params(score, data)
+    return chart.properties(
+        title=altair.TitleParams(text=altair.expr("score + ' on ' + data"), anchor="middle")
     )
-    band = base.mark_area(opacity=0.12).encode(y="lower_quartile:Q", y2="upper_quartile:Q")
-    tips = ["method:N", "step:O", "min:Q", "lower_quartile:Q", "median:Q", "upper_quartile:Q", "max:Q"]
-    line = base.mark_line(point=True).encode(
-        y=altair.Y("median:Q", title="score", scale=altair.Scale(zero=False)), tooltip=tips
+
+
+def _setting_panel(curves: pd.DataFrame, method: str, names: list[str]) -> Any:
+    """Medians and quartiles of one method; the axis has the values of its setting, weakest first."""
+    import altair
+
+    order = [
+        f"{value:g}" for value in curves.drop_duplicates("step").sort_values("step")["strength"].fillna(0)
+    ]
+    frame = curves.assign(
+        data=[label(name, DATA) for name in curves["data"]],
+        value=[f"{value:g}" for value in curves["strength"].fillna(0)],
+    ).rename(columns=lambda name: str(name).replace(" ", "_"))
+    columns = ["row", "data", "value", "lower_quartile", "median", "upper_quartile", "runs"]
+    quartiles = {name: frame[name].round(4) for name in ("lower_quartile", "median", "upper_quartile")}
+    axis = altair.X(
+        "value:O",
+        sort=order,
+        title=str(curves["strength name"].iloc[0]),
+        axis=altair.Axis(labelAngle=0),
+        scale=altair.Scale(padding=0.3),
     )
-    chart: Any = altair.layer(band, line).add_params(score_choice, data_choice)
-    chart = chart.transform_filter("datum.score == score && datum.data == data")
-    return chart.properties(width=560, height=340).configure_legend(symbolOpacity=1)
+    colour = look_of(names)[method]["color"]
+    base = altair.Chart(_plain(frame.assign(**quartiles)[columns])).encode(x=axis)
+    base = base.transform_filter("datum.row == score && datum.data == data")
+    band = base.mark_area(opacity=0.15, color=colour).encode(y="lower_quartile:Q", y2="upper_quartile:Q")
+    line = base.mark_line(point={"color": colour}, color=colour).encode(
+        y=altair.Y("median:Q", title="", scale=altair.Scale(zero=False)),
+        tooltip=["value:O", "lower_quartile:Q", "median:Q", "upper_quartile:Q", "runs:Q"],
+    )
+    return altair.layer(band, line, _axis_name("score", vertical=True)).properties(
+        width=190, height=150, title=label(method, METHODS)
+    )
 
 
 def _plain(frame: pd.DataFrame) -> Any:

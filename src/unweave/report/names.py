@@ -6,6 +6,7 @@ under its own name, after the others, so a new method or metric needs no entry h
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -32,8 +33,8 @@ DATA = {
     "shapes3d": "Shapes3D",
 }
 SCORES = {
-    "beta_vae_score.eval_accuracy": "BetaVAE",
-    "factor_vae_score.eval_accuracy": "FactorVAE",
+    "beta_vae_score.eval_accuracy": "BetaVAE score",
+    "factor_vae_score.eval_accuracy": "FactorVAE score",
     "mig": "MIG",
     "dci.disentanglement": "DCI",
     "modularity": "Modularity",
@@ -80,6 +81,7 @@ _OF_NO_METRIC = (
     *("elbo", "total_correlation", "wasserstein_correlation", "mean_pairwise_information"),
     *("udr", "model_centrality", "few_labels"),
 )
+NUMBER_SETTING = re.compile(r"(\w+)=(-?[0-9.]+(?:e[-+]?[0-9]+)?)")  # in the text of settings
 MOST_SCORES = 8  # so many columns are legible
 
 # A smaller value of this method's strength regularises more: c_max is a capacity.
@@ -148,6 +150,11 @@ def downstream_scores(runs: pd.DataFrame) -> tuple[list[str], list[str]]:
     )
 
 
+def setting_labels(runs: pd.DataFrame) -> pd.Series[str]:
+    """One label for each method with its setting."""
+    return runs["method"] + " " + runs["setting"]
+
+
 def regularisation_steps(runs: pd.DataFrame) -> pd.Series[int]:
     """For each run the place of its strength among those of its method, 0 for the weakest regularisation.
 
@@ -157,6 +164,26 @@ def regularisation_steps(runs: pd.DataFrame) -> pd.Series[int]:
     strength = runs["strength"].where(~runs["method"].isin(CAPACITY), -runs["strength"])
     rank = strength.groupby(runs["method"]).rank("dense").fillna(1.0)
     return (rank - 1).astype(np.int64).rename("step")
+
+
+def strength_names(runs: pd.DataFrame) -> dict[str, str]:
+    """For each method the name of the setting whose values are its strengths; "strength" if there is none.
+
+    >>> runs = pd.DataFrame({"method": ["m", "m"], "setting": ["a=1,b=4", "a=1,b=6"], "strength": [4.0, 6.0]})
+    >>> strength_names(runs)
+    {'m': 'b'}
+    """
+    names = {}
+    for method, part in runs.drop_duplicates(["method", "setting", "strength"]).groupby("method", sort=False):
+        parsed = [dict(NUMBER_SETTING.findall(text)) for text in part["setting"]]
+        strengths = part["strength"].tolist()
+        fitting = [
+            name
+            for name in parsed[0]
+            if all(float(row.get(name, "nan")) == value for row, value in zip(parsed, strengths, strict=True))
+        ]
+        names[str(method)] = fitting[0] if fitting else "strength"
+    return names
 
 
 def setting_label(method: str, strength: float, setting: str) -> str:

@@ -13,10 +13,12 @@ from importlib.resources import files
 from pathlib import Path
 
 from unweave import __version__
+from unweave.display.theme import BUTTON, theme_script
 from unweave.errors import UnweaveError
 from unweave.files import replacing
 from unweave.progress import Progress
 from unweave.report import interactive
+from unweave.report.findings import CANNOT_TELL
 from unweave.report.formats import table_html, write_figure, write_table
 from unweave.report.names import (
     CHOOSERS,
@@ -31,9 +33,7 @@ from unweave.report.names import (
     score_label,
 )
 from unweave.report.published import STUDY_SCORES
-from unweave.report.sections.agreement_with_published import agreement_with_published
-from unweave.report.sections.choice_by_agreement import choice_by_agreement
-from unweave.report.sections.content_and_style import content_and_style
+from unweave.report.sections import agreement_with_published, choice_by_agreement, content_and_style
 from unweave.report.sections.section import Drawing, Material, Section, Sheet, material
 from unweave.report.sections.table import SECTIONS
 from unweave.results import Results
@@ -48,12 +48,17 @@ POLICY = (
 
 @dataclass(frozen=True)
 class Page:
-    """The parts of the page as they come."""
+    """The parts of the page as they come; `names` says how sources of results are called."""
 
     folder: Path
+    title: str = "Report"
+    names: Mapping[str, str] = field(default_factory=dict)
     bodies: list[str] = field(default_factory=list)
     contents: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
+
+    def name(self, source: str) -> str:
+        """How a source of results is called on the page."""
+        return self.names.get(source, source)
 
 
 def write_report(
@@ -64,34 +69,38 @@ def write_report(
     scores: Sequence[str] | None = None,
     sheets: Sequence[tuple[str, Path]] = (),
     swaps: Sequence[tuple[str, Path]] = (),
+    study: str = "",
     progress: Progress | None = None,
 ) -> Path:
     """Write index.html, figures/ and tables/ into a folder, and return the path of the page.
 
     Each source of the results has its sections; where one is "published", each other one is compared with it.
     `sheets` are pictures of reconstructions with their titles, and `swaps` of content and style swapped.
-    `progress` gets the sections that are done.
+    `study` is the name of the runs whose source is "own". `progress` gets the sections that are done.
     """
-    page = Page(Path(folder))
     sources = sorted(map(str, results.table["source"].unique()), key=lambda name: (name == PUBLISHED, name))
+    names = {"own": study or "own runs", PUBLISHED: "the published study"}
+    title = f"Report on {listed([names.get(source, source) for source in sources])}"
+    page, failure = Page(Path(folder), title, names), ""
     try:
         for kind in ("figures", "tables"):
             (page.folder / kind).mkdir(parents=True, exist_ok=True)
-        page.missing.extend(results.notes)
         if PUBLISHED in sources:
             _add_agreement(page, results, sources[:-1])
         usable = 0
         for i, source in enumerate(sources):
             runs = material(results, source, representation, scores, sheets if source != PUBLISHED else ())
             if isinstance(runs, str):
-                page.missing.append(f"{source}: {runs}.")
+                failure = f"{page.name(source)}: {runs}."
+                page.bodies.append(f'<p class="note">{html.escape(failure)}</p>')
                 continue
             usable += 1
             runs = replace(runs, swaps=swaps if source != PUBLISHED else ())
             prefix = f"{file_name(source)}-" if len(sources) > 1 else ""
-            _add_source(page, runs, prefix, _SourceProgress(progress, source, i, len(sources)))
+            notes = [note for note in results.notes if note.startswith(f"{source}:")]
+            _add_source(page, runs, prefix, notes, _SourceProgress(progress, source, i, len(sources)))
         if not usable:
-            raise UnweaveError(f"no report can be made: {page.missing[-1]}")
+            raise UnweaveError(f"no report can be made: {failure}")
         with replacing(page.folder / "index.html") as part:
             part.write_text(document(page), encoding="utf-8")
     except OSError as error:
@@ -124,17 +133,17 @@ class _SourceProgress:
             self.progress(self.position * total + done, self.sources * total, f"{self.source}: {what}")
 
 
-def _add_source(page: Page, runs: Material, prefix: str, progress: Progress) -> None:
-    page.contents.append(f'<li class="source">{html.escape(runs.source)}</li>')
-    page.bodies.append(_overview(runs, prefix))
-    page.missing.extend(_not_of_the_study(runs))
-    for i, (name, build) in enumerate(SECTIONS):
-        progress(i, len(SECTIONS), name)
-        _add(page, build(runs), f"{runs.source}: {name}", prefix)
+def _add_source(page: Page, runs: Material, prefix: str, notes: Sequence[str], progress: Progress) -> None:
+    page.contents.append(f'<li class="source">{html.escape(page.name(runs.source))}</li>')
+    page.bodies.append(_overview(page, runs, prefix, [*_not_of_the_study(runs), *notes]))
+    for i, question in enumerate(SECTIONS):
+        progress(i, len(SECTIONS), question.name)
+        _add(page, question.answer(runs), question.name, question.text, prefix)
     if runs.swaps:
-        _add(page, content_and_style(runs), f"{runs.source}: content and style", prefix)
+        _add(page, content_and_style.content_and_style(runs), "swaps", content_and_style.QUESTION, prefix)
     if measured(runs.runs, CHOOSERS):
-        _add(page, choice_by_agreement(runs), f"{runs.source}: choice by agreement", prefix)
+        answer = choice_by_agreement.choice_by_agreement(runs)
+        _add(page, answer, "chosen", choice_by_agreement.QUESTION, prefix)
     _add_charts(page, runs, prefix)
     progress(len(SECTIONS), len(SECTIONS), "done")
 
@@ -142,25 +151,25 @@ def _add_source(page: Page, runs: Material, prefix: str, progress: Progress) -> 
 def _add_agreement(page: Page, results: Results, own: Sequence[str]) -> None:
     published = results.table[results.table["source"] == PUBLISHED]
     for source in own:
-        section = agreement_with_published(results.table[results.table["source"] == source], published)
+        table = results.table[results.table["source"] == source]
+        answer = agreement_with_published.agreement_with_published(table, published)
         prefix = f"{file_name(source)}-" if len(own) > 1 else ""
-        _add(page, section, f"{source} compared with published", prefix)
+        _add(page, answer, "agreement", agreement_with_published.QUESTION, prefix)
 
 
-def _add(page: Page, section: Section | str, what: str, prefix: str) -> None:
-    """Put a section on the page, or what it lacks into the list of what is missing."""
+def _add(page: Page, section: Section | str, name: str, question: str, prefix: str) -> None:
+    """Put a section on the page: an answer, or what the runs lack to give one."""
+    page.contents.append(f'<li><a href="#{prefix}{name}">{html.escape(question)}</a></li>')
     if isinstance(section, str):
-        page.missing.append(f"{what}: {section}.")
-        return
-    page.missing.extend(f"{what}: {lack}." for lack in section.missing)
-    name = f"{prefix}{section.name}"
-    page.contents.append(f'<li><a href="#{name}">{html.escape(section.question)}</a></li>')
+        section = Section(name, question, f"{CANNOT_TELL}: {section}.")
     page.bodies.append("\n".join(_section(page, section, prefix)))
 
 
 def _section(page: Page, section: Section, prefix: str) -> Iterator[str]:
     yield f'<section id="{prefix}{section.name}"><h2>{html.escape(section.question)}</h2>'
     yield f'<p class="finding">{html.escape(section.finding)}</p>'
+    for lack in section.missing:
+        yield f'<p class="note">Missing: {html.escape(lack)}.</p>'
     for drawing in section.drawings:
         yield _figure(drawing, page.folder / "figures" / f"{prefix}{file_name(drawing.name)}")
     for sheet in section.sheets:
@@ -186,11 +195,12 @@ def _table(sheet: Sheet, stem: Path) -> str:
         f'<details id="table-{stem.name}"{" open" if rows <= 12 else ""}>'
         f"<summary>{html.escape(sheet.caption)} ({rows:,} rows)</summary>"
         f'<p class="note">{links}.{cut}</p>'
-        f'<div class="scroll">{table_html(sheet.table, MOST_ROWS)}</div></details>'
+        f'<div class="scroll" role="group" tabindex="0" aria-label="{html.escape(sheet.caption)}">'
+        f"{table_html(sheet.table, MOST_ROWS)}</div></details>"
     )
 
 
-def _overview(runs: Material, prefix: str) -> str:
+def _overview(page: Page, runs: Material, prefix: str, notes: Sequence[str]) -> str:
     data, names = data_sets(runs.runs), methods(runs.runs)
     settings = len(runs.runs.drop_duplicates(["method", "setting"]))
     scores = listed([score_label(name) for name in runs.scores]) or "none"
@@ -199,8 +209,18 @@ def _overview(runs: Material, prefix: str) -> str:
         f"{counted(settings, 'setting')} and up to {counted(runs.seeds, 'seed')}, on "
         f"{_named(data, DATA, 'data set')}. Metrics compared: {scores}, of {runs.representation} codes."
     )
-    title = f"Runs: {runs.source}"
-    return f'<section id="{prefix}runs"><h2>{html.escape(title)}</h2><p>{html.escape(words)}</p></section>'
+    title = f"Runs of {page.name(runs.source)}"
+    return (
+        f'<section id="{prefix}runs"><h2>{html.escape(title)}</h2><p>{html.escape(words)}</p>'
+        f"{_notes(notes)}</section>"
+    )
+
+
+def _notes(notes: Sequence[str]) -> str:
+    """What is missing as a list that can be opened; figures say it too where they need it."""
+    items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
+    summary = f"What is missing: {counted(len(notes), 'note')}"
+    return f'<details class="missing"><summary>{summary}</summary><ul>{items}</ul></details>' if notes else ""
 
 
 def _named(names: Sequence[str], labels: Mapping[str, str], what: str) -> str:
@@ -210,12 +230,12 @@ def _named(names: Sequence[str], labels: Mapping[str, str], what: str) -> str:
 def _not_of_the_study(runs: Material) -> list[str]:
     """What the published study has and these runs do not."""
     lacks = {
-        "data sets": [label(name, DATA) for name in DATA if name not in set(runs.runs["data"])],
-        "methods": [label(name, METHODS) for name in METHODS if name not in set(runs.runs["method"])],
-        "metrics": [score_label(name) for name in STUDY_SCORES if name not in runs.runs],
+        "Data sets": [label(name, DATA) for name in DATA if name not in set(runs.runs["data"])],
+        "Methods": [label(name, METHODS) for name in METHODS if name not in set(runs.runs["method"])],
+        "Metrics": [score_label(name) for name in STUDY_SCORES if name not in runs.runs],
     }
     return [
-        f"{runs.source}: {what} of the study that are not there: {', '.join(names)}."
+        f"{what} of the published study that these runs lack: {', '.join(names)}."
         for what, names in lacks.items()
         if names
     ]
@@ -242,8 +262,6 @@ def _add_charts(page: Page, runs: Material, prefix: str) -> None:
 def document(page: Page) -> str:
     """The page as HTML."""
     css = files("unweave.report").joinpath("page.css").read_text(encoding="utf-8")
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in page.missing)
-    lacking = f"<ul>{notes}</ul>" if notes else "<p>Nothing.</p>"
     needs_scripts = any("data-chart=" in body for body in page.bodies)
     script = f'<script type="module">{interactive.scripts()}</script>' if needs_scripts else ""
     body = "\n".join(page.bodies)
@@ -255,20 +273,23 @@ def document(page: Page) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="{POLICY}">
 <meta name="generator" content="unweave {__version__}">
-<title>Report</title>
+<title>{html.escape(page.title)} &ndash; unweave</title>
 <style>
 {css}</style>
+<script>
+{theme_script()}</script>
 </head>
 <body>
+<a class="skip" href="#main">Skip to the content</a>
+<header>{BUTTON}</header>
 <div class="layout">
-<nav><strong>Contents</strong>
-<ol>{contents}<li><a href="#missing">What is missing</a></li></ol></nav>
-<main>
-<h1>Report</h1>
+<nav aria-label="Contents"><strong>Contents</strong>
+<ol>{contents}</ol></nav>
+<main id="main">
+<h1>{html.escape(page.title)}</h1>
 <p class="dim">Written by unweave {__version__}. All figures and tables are also files, in the folders
 figures and tables next to this page.</p>
 {body}
-<section id="missing"><h2>What is missing</h2>{lacking}</section>
 </main>
 </div>
 {script}

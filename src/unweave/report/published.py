@@ -141,6 +141,11 @@ def published(folder: str | Path) -> Results:
     return Results(results.table, (*short, *results.notes))
 
 
+def is_published(frame: pd.DataFrame) -> bool:
+    """Whether a table has the columns that describe published runs."""
+    return set(_DESCRIPTION) <= set(frame.columns)
+
+
 def _read(path: Path) -> pd.DataFrame:
     frame = read_frame(path)
     absent = [name for name in (*_DESCRIPTION, *SCORES.values()) if name not in frame]

@@ -1,28 +1,21 @@
 """The tables of the report: pure functions of runs, one row a run as `unweave.results.wide` has them.
 
-Every figure has its numbers in one of these. Intervals are of 95%. They are bootstrapped over runs, within
-settings that have ten seeds or more; fewer than ten values have t-intervals or those of Fisher's z.
+Every figure has its numbers in one of these. Intervals are of 95%: t-intervals of means, those of
+`unweave.report.rank_correlation` for rank correlations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from unweave.report.names import data_sets, measured, methods, regularisation_steps
-from unweave.report.statistics import (
-    FEW,
-    interquartile_mean,
-    large_strata,
-    small_sample_interval,
-    small_spearman_interval,
-    spearman,
-    spearman_intervals,
-)
+from unweave.report.names import data_sets, methods, regularisation_steps, strength_names
+from unweave.report.rank_correlation import correlations, spearman
+from unweave.report.statistics import Floats, Interval, interquartile_mean, mean_interval
 from unweave.streams import Stream
 
 RESAMPLES = 1000
@@ -33,11 +26,6 @@ def by_data(runs: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     """The runs of each data set, in the order of the figures."""
     for data in data_sets(runs):
         yield data, runs[runs["data"] == data]
-
-
-def setting_labels(runs: pd.DataFrame) -> pd.Series[str]:
-    """One label for each method with its setting."""
-    return runs["method"] + " " + runs["setting"]
 
 
 def quartiles(groups: Any) -> pd.DataFrame:
@@ -56,7 +44,7 @@ def method_table(runs: pd.DataFrame, scores: Sequence[str], seed: int | Stream =
             known = of_method[of_method[score].notna()]
             if len(known):
                 stream = Stream.of(seed).child("method", data, method, score)
-                interval = small_sample_interval(
+                interval = mean_interval(
                     known[score],
                     interquartile_mean,
                     strata=known["setting"],
@@ -69,7 +57,7 @@ def method_table(runs: pd.DataFrame, scores: Sequence[str], seed: int | Stream =
     return pd.DataFrame(rows, columns=columns)
 
 
-def setting_table(runs: pd.DataFrame, scores: Sequence[str], seed: int | Stream = 0) -> pd.DataFrame:
+def setting_table(runs: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
     """For each data set, setting and score: the mean over seeds, its interval, and the spread of seeds."""
     rows = []
     keys = ["data", *SETTING, "strength"]
@@ -77,8 +65,7 @@ def setting_table(runs: pd.DataFrame, scores: Sequence[str], seed: int | Stream 
         for score in scores:
             values = group[score].dropna().to_numpy()
             if len(values):
-                stream = Stream.of(seed).child("setting", *map(str, key[:3]), score)
-                interval = small_sample_interval(values, resamples=RESAMPLES, seed=stream)
+                interval = mean_interval(values)
                 spread = (values.std(), values.min(), np.median(values), values.max())
                 rows.append((*key, score, len(values), *interval, *spread))
     columns = [*keys, "score", "runs", "mean", "low", "high", "std", "min", "median", "max"]
@@ -92,44 +79,7 @@ def correlation_table(
 
     One row for each data set and pair: data, first, second, runs, estimate, low, high.
     """
-    wanted = list(combinations(first, 2)) if second is None else list(product(first, second))
-    parts = []
-    for data, of_data in by_data(runs):
-        names = measured(of_data, dict.fromkeys([*first, *(second or ())]))
-        if len(names) < 2:
-            continue
-        settings = setting_labels(of_data)
-        correlations = spearman_intervals(
-            of_data[names],
-            strata=settings if large_strata(settings) else None,
-            resamples=RESAMPLES,
-            seed=Stream.of(seed).child("correlation", data),
-        )
-        known = of_data[names].notna().astype(int)
-        together = known.T @ known
-        correlations.insert(0, "data", data)
-        correlations.insert(
-            3,
-            "runs",
-            [together.loc[a, b] for a, b in zip(correlations["first"], correlations["second"], strict=True)],
-        )
-        correlations = _with_small_intervals(correlations)
-        pairs = list(zip(correlations["first"], correlations["second"], strict=True))
-        parts.append(correlations[[pair in wanted or pair[::-1] in wanted for pair in pairs]])
-    columns = ["data", "first", "second", "runs", "estimate", "low", "high"]
-    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
-
-
-def _with_small_intervals(correlations: pd.DataFrame) -> pd.DataFrame:
-    """The table with intervals by Fisher's z where a bootstrap has too few runs."""
-    bounds = [
-        small_spearman_interval(estimate, runs)[1:] if runs < FEW else (low, high)
-        for estimate, runs, low, high in zip(
-            *(correlations[name].tolist() for name in ("estimate", "runs", "low", "high")), strict=True
-        )
-    ]
-    lows, highs = zip(*bounds, strict=True)
-    return correlations.assign(low=lows, high=highs)
+    return correlations(runs, first, second, resamples=RESAMPLES, seed=seed).table
 
 
 def correlation_matrix(
@@ -146,22 +96,63 @@ def correlation_matrix(
     return matrix
 
 
-def regularisation_table(codes: dict[str, pd.DataFrame], score: str) -> pd.DataFrame:
-    """For each representation, data set, method and strength of regularisation: quartiles of a score."""
-    parts = []
-    for representation, runs in codes.items():
-        if score not in measured(runs, [score]):
-            continue
-        known = runs[runs[score].notna()].assign(step=regularisation_steps(runs))
-        groups = known.groupby(
-            ["data", "method", "step", "strength"], observed=True, sort=False, dropna=False
-        )
-        spread = quartiles(groups[score])
-        spread["runs"] = groups.size()
-        parts.append(spread.assign(representation=representation).reset_index())
-    columns = ["representation", "data", "method", "step", "strength", "runs"]
+def setting_curves(parts: Mapping[str, pd.DataFrame], scores: Mapping[str, str]) -> pd.DataFrame:
+    """Quartiles of a score for each data set, method and strength of regularisation.
+
+    `parts` are runs by the name of a row of the figure, and `scores` the score of each row. Columns: row,
+    data, method, strength name (the setting that the strength is the value of), step (the place of the
+    strength, 0 for the weakest regularisation), strength, runs, lower quartile, median, upper quartile.
+    """
+    columns = ["row", "data", "method", "strength name", "step", "strength", "runs"]
     columns += ["lower quartile", "median", "upper quartile"]
-    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+    tables = []
+    for row, runs in parts.items():
+        known = runs[runs[scores[row]].notna()].assign(step=regularisation_steps(runs))
+        if known.empty:
+            continue
+        keys = ["data", "method", "step", "strength"]
+        groups = known.groupby(keys, observed=True, sort=False, dropna=False)[scores[row]]
+        spread = quartiles(groups).assign(runs=groups.size()).reset_index()
+        spread["row"], spread["strength name"] = row, spread["method"].map(strength_names(runs))
+        tables.append(spread)
+    return pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
+
+
+class Change(NamedTuple):
+    """The mean of a score at the weakest and at the strongest regularisation, and their difference."""
+
+    weakest: float
+    strongest: float
+    difference: Interval
+
+
+def regularisation_change(runs: pd.DataFrame, score: str) -> Change | None:
+    """How a score changes from the weakest to the strongest regularisation; None if no method has two.
+
+    Means over data sets and methods of the means over seeds, with a t-interval of 95% over seeds. Its degrees
+    of freedom are the runs less the settings; it is NaN if a setting has one run.
+    """
+    from scipy.stats import t
+
+    known = runs[runs[score].notna()].assign(step=regularisation_steps(runs))
+    parts = []
+    for _, cell in known.groupby(["data", "method"], observed=True, sort=False):
+        ends = [cell.loc[cell["step"] == end(cell["step"]), score].to_numpy(float) for end in (min, max)]
+        if cell["step"].nunique() > 1:
+            parts.append([(side.mean(), _variance(side), len(side)) for side in ends])
+    if not parts:
+        return None
+    means, variances, counts = np.moveaxis(np.array(parts), -1, 0)
+    weakest, strongest = means.mean(0)
+    errors = variances / counts
+    error = np.sqrt(errors.sum()) / len(parts)
+    reach = float(t.ppf(0.975, (counts - 1).sum()) * error)
+    change = float(strongest - weakest)
+    return Change(float(weakest), float(strongest), Interval(change, change - reach, change + reach))
+
+
+def _variance(values: Floats) -> float:
+    return float(values.var(ddof=1)) if len(values) > 1 else float("nan")
 
 
 def both_codes(mean: pd.DataFrame, sampled: pd.DataFrame, score: str) -> pd.DataFrame:

@@ -9,6 +9,7 @@ as successes and compares the chosen setting with itself too.
 
 [1] Locatello et al.: Challenging common assumptions in the unsupervised learning of disentangled
 representations, ICML 2019.
+[2] Shao and Wu: A general theory for jackknife variance estimation, Annals of Statistics 1989.
 """
 
 from __future__ import annotations
@@ -25,12 +26,9 @@ from unweave.errors import UnweaveError
 from unweave.report.statistics import check_columns
 from unweave.streams import Stream
 
-RESAMPLES = 500
-FEWEST_SETTINGS = 10  # a bootstrap over fewer settings is too narrow
-# 98% quantiles, since the best of a resample varies too little: in simulations with 10 and 36 settings they
-# cover 89 to 99%, least where settings differ much more than seeds.
-_TAIL = 0.01
-_AT_ONCE = 20  # resamples, to bound the memory
+SUBSETS = 300
+FEWEST_SETTINGS = 10  # fewer say too little about the spread over settings
+_AT_ONCE = 20  # subsets, to bound the memory
 _WORDS = ("same", "other")
 
 Floats = NDArray[np.float64]
@@ -44,7 +42,7 @@ class _Kind(NamedTuple):
 
 
 def transfer(
-    runs: pd.DataFrame, scores: Sequence[str], *, resamples: int = RESAMPLES, seed: int | Stream = 0
+    runs: pd.DataFrame, scores: Sequence[str], *, subsets: int = SUBSETS, seed: int | Stream = 0
 ) -> pd.DataFrame:
     """The probability that a chosen setting beats a random other setting at the target, with its interval.
 
@@ -52,24 +50,33 @@ def transfer(
     count half, and a setting is never compared with itself. A random choice therefore reaches 0.5.
 
     A row for each kind of target that the runs allow: data and score ("same" or "other"), comparisons (pairs
-    of source and target), probability, low, high, random. Intervals are of about 95% by a bootstrap over
-    settings: the same settings are drawn on all data sets. They are NaN for fewer than ten settings.
+    of source and target), probability, low, high, random. Intervals are of 95% by a delete-d jackknife [2]:
+    the spread over random subsets without a quarter of the settings, the same on all data sets. A bootstrap
+    is too narrow here, since the best setting of a resample varies too little. Intervals are NaN for fewer
+    than ten settings.
     """
+    from scipy.stats import t
+
     table = _score_array(runs, scores)
     wins = _wins(table)
     once = np.ones((1, table.shape[2]))
     enough = table.shape[2] >= FEWEST_SETTINGS
-    rows = []
     kinds = _kinds(table)
-    drawn = _resampled(table, wins, kinds, resamples, seed) if enough else np.full((1, len(kinds)), np.nan)
-    estimates, counts = _probabilities(table, wins, once, kinds)
-    for i, kind in enumerate(kinds):
-        if counts[0, i]:
-            low, high = np.nanquantile(drawn[:, i], [_TAIL, 1 - _TAIL]) if enough else (np.nan, np.nan)
-            words = (_WORDS[kind.other_data], _WORDS[kind.other_score])
-            rows.append((*words, round(counts[0, i]), estimates[0, i], low, high, 0.5))
+    estimates, counts = (part[0] for part in _probabilities(table, wins, once, kinds))
+    errors = _jackknife_errors(table, wins, kinds, subsets, seed) if enough else np.full(len(kinds), np.nan)
+    reach = float(t.ppf(0.975, max(table.shape[2] - 1, 1))) * errors
+    lows, highs = np.clip(estimates - reach, 0, 1), np.clip(estimates + reach, 0, 1)
+    rows = [
+        (*_words(kind), round(counts[i]), estimates[i], lows[i], highs[i], 0.5)
+        for i, kind in enumerate(kinds)
+        if counts[i]
+    ]
     columns = ["data", "score", "comparisons", "probability", "low", "high", "random"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _words(kind: _Kind) -> tuple[str, str]:
+    return _WORDS[kind.other_data], _WORDS[kind.other_score]
 
 
 def transfer_of_the_study(runs: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
@@ -96,8 +103,7 @@ def transfer_of_the_study(runs: pd.DataFrame, scores: Sequence[str]) -> pd.DataF
         probability, count = _mean_over_targets(chosen[None].astype(float), shares[None], kind)
         by_chance, _ = _mean_over_targets(chosen[None].astype(float), random[None], kind)
         if count[0]:
-            words = (_WORDS[kind.other_data], _WORDS[kind.other_score])
-            rows.append((*words, round(count[0]), probability[0], by_chance[0]))
+            rows.append((*_words(kind), round(count[0]), probability[0], by_chance[0]))
     return pd.DataFrame(rows, columns=["data", "score", "comparisons", "probability", "random"])
 
 
@@ -130,32 +136,31 @@ def _no_worse(table: Floats) -> Floats:
     return shares
 
 
-def _resampled(
-    table: Floats, wins: NDArray[np.float32], kinds: Sequence[_Kind], resamples: int, seed: int | Stream
+def _jackknife_errors(
+    table: Floats, wins: NDArray[np.float32], kinds: Sequence[_Kind], subsets: int, seed: int | Stream
 ) -> Floats:
-    """(resamples, kinds) probabilities; in each resample settings are drawn with replacement."""
+    """(kinds,) standard errors: sqrt((k - d) / d) times the spread over subsets without d of k settings."""
     settings = table.shape[2]
-    stream = Stream.of(seed).child("transfer")
-    drawn = stream.integers(resamples, [settings] * settings)
-    often = np.stack([np.bincount(row, minlength=settings) for row in drawn]).astype(float)
+    left_out = settings // 4
+    order = Stream.of(seed).child("transfer").permutations(subsets, settings)
+    kept = (order >= left_out).astype(float)
     parts = [
-        _probabilities(table, wins, often[start : start + _AT_ONCE], kinds)[0]
-        for start in range(0, resamples, _AT_ONCE)
+        _probabilities(table, wins, kept[start : start + _AT_ONCE], kinds)[0]
+        for start in range(0, subsets, _AT_ONCE)
     ]
-    return np.concatenate(parts)
+    errors: Floats = np.nanstd(np.concatenate(parts), axis=0, ddof=1)
+    errors *= np.sqrt((settings - left_out) / left_out)
+    return errors
 
 
 def _probabilities(
-    table: Floats, wins: NDArray[np.float32], often: Floats, kinds: Sequence[_Kind]
+    table: Floats, wins: NDArray[np.float32], kept: Floats, kinds: Sequence[_Kind]
 ) -> tuple[Floats, Floats]:
-    """(resamples, kinds) probabilities and comparisons; setting k counts often[:, k] times in a resample.
-
-    Copies of one setting are still the same setting, which is not compared with itself.
-    """
+    """(subsets, kinds) probabilities and comparisons; `kept` (subsets, settings) is 1 or 0."""
     known = ~np.isnan(table)
-    counts = often[:, None, None, :, None] * known
+    counts = kept[:, None, None, :, None] * known
     rivals = counts.sum(3, keepdims=True) - counts
-    won = np.moveaxis(wins @ often.T.astype(np.float32), -1, 0).swapaxes(3, 4)
+    won = np.moveaxis(wins @ kept.T.astype(np.float32), -1, 0).swapaxes(3, 4)
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = np.where(known & (rivals > 0), won / rivals, np.nan)
         present = np.where(counts > 0, table, -np.inf)
@@ -166,9 +171,9 @@ def _probabilities(
 
 
 def _mean_over_targets(chosen: Floats, shares: Floats, kind: _Kind) -> tuple[Floats, Floats]:
-    """(resamples,) means of the shares of chosen settings over all sources and targets, and their number.
+    """(subsets,) means of the shares of chosen settings over all sources and targets, and their number.
 
-    Both arrays are (resamples, data sets, scores, settings, seeds); a share that is NaN is no target.
+    Both arrays are (subsets, data sets, scores, settings, seeds); a share that is NaN is no target.
     """
     usable = ~np.isnan(shares)
     total = _to_targets(chosen, np.where(usable, shares, 0.0), kind)
@@ -178,7 +183,7 @@ def _mean_over_targets(chosen: Floats, shares: Floats, kind: _Kind) -> tuple[Flo
 
 
 def _to_targets(chosen: Floats, values: Floats, kind: _Kind) -> Floats:
-    """(resamples,) sums of chosen x values over all pairs of a source and a target of the kind."""
+    """(subsets,) sums of chosen x values over all pairs of a source and a target of the kind."""
     elsewhere = values.sum(4, keepdims=True) - values  # all seeds but that of the source
     if kind.other_data:
         elsewhere = elsewhere.sum(1, keepdims=True) - elsewhere

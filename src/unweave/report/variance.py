@@ -6,18 +6,20 @@ representations, ICML 2019.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from unweave.errors import UnweaveError
-from unweave.report.statistics import check_columns, finite, holm
+from unweave.report.statistics import Floats, Interval, check_columns, finite, holm
 
 SHARES = ["method", "setting", "seed"]
 CHANCE = [f"{name} by chance" for name in SHARES]
 LEVEL = 0.05
+FEWEST_SEEDS = 3  # of each setting, for intervals
 
 
 def variance_explained(values: ArrayLike, *groups: ArrayLike) -> float:
@@ -39,10 +41,20 @@ def variance_explained(values: ArrayLike, *groups: ArrayLike) -> float:
         )
     if values.min() == values.max():
         return 0.0
+    return _explained(values, _numbers(labels.groupby(list(labels), dropna=False, sort=False)))
+
+
+def _numbers(groups: Any) -> NDArray[np.int64]:
+    """The number of each row's group."""
+    return np.asarray(groups.ngroup(), np.int64)
+
+
+def _explained(values: Floats, code: NDArray[np.int64]) -> float:
+    """The share of the variance of values that lies between groups, which are numbered from 0."""
     deviations = values - values.mean()
-    code = labels.groupby(list(labels), dropna=False, sort=False).ngroup().to_numpy()
-    between = np.bincount(code, deviations) ** 2 / np.bincount(code)
-    return min(float(between.sum() / (deviations @ deviations)), 1.0)
+    total, counts = deviations @ deviations, np.bincount(code)
+    between = np.bincount(code, deviations)[counts > 0] ** 2 / counts[counts > 0]
+    return min(float(between.sum() / total), 1.0) if total > 0 else 0.0
 
 
 def variance_shares(runs: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
@@ -96,3 +108,56 @@ def _p_value(shares: NDArray[np.float64], freedom: NDArray[np.int64], part: int,
         return 0.0 if shares[part] > 1e-12 else 1.0
     ratio = shares[part] / freedom[part] / (shares[rest] / freedom[rest])
     return float(f.sf(ratio, freedom[part], freedom[rest]))
+
+
+class _Cell(NamedTuple):
+    """One score on one data set: values, method and setting as numbers, and each run's place in a setting."""
+
+    values: Floats
+    method: NDArray[np.int64]
+    setting: NDArray[np.int64]
+    place: NDArray[np.int64]
+
+    def shares(self, without: int = -1) -> Floats:
+        """Shares of method, setting and seed, without the runs at one place."""
+        rows = self.place != without
+        values = self.values[rows]
+        by_method, by_both = (_explained(values, code[rows]) for code in (self.method, self.setting))
+        rest = 1 - by_both if np.ptp(values) > 0 else 0.0
+        return np.array([by_method, by_both - by_method, rest])
+
+
+def mean_shares(runs: pd.DataFrame, scores: Sequence[str]) -> dict[str, Interval]:
+    """The shares of method, setting and seed, on the mean over data sets and scores, with their intervals.
+
+    The intervals of 95% are of a jackknife over seeds, which are left out one after the other in all
+    settings, data sets and scores. They say what another study of the same size with other seeds would have.
+    They are NaN if some setting has fewer than three seeds.
+    """
+    from scipy.stats import t
+
+    cells = list(_cells(runs, scores))
+    if not cells:
+        return dict.fromkeys(SHARES, Interval(np.nan, np.nan, np.nan))
+    estimates, reach = np.mean([cell.shares() for cell in cells], axis=0), np.full(3, np.nan)
+    if min(int(np.bincount(cell.setting).min()) for cell in cells) >= FEWEST_SEEDS:
+        seeds = max(int(cell.place.max()) + 1 for cell in cells)
+        left = [np.mean([cell.shares(seed) for cell in cells], axis=0) for seed in range(seeds)]
+        reach = np.std(left, axis=0) * np.sqrt(seeds - 1) * float(t.ppf(0.975, seeds - 1))
+    low, high = (np.clip(estimates + sign * reach, 0, 1) for sign in (-1, 1))
+    return {
+        name: Interval(float(estimates[i]), float(low[i]), float(high[i])) for i, name in enumerate(SHARES)
+    }
+
+
+def _cells(runs: pd.DataFrame, scores: Sequence[str]) -> Iterator[_Cell]:
+    for _, of_data in runs.groupby("data", observed=True):
+        for score in scores:
+            known = of_data[of_data[score].notna()]
+            if len(known):
+                groups = [
+                    known.groupby(keys, observed=True, sort=False)
+                    for keys in (["method"], ["method", "setting"])
+                ]
+                values, place = known[score].to_numpy(float), np.asarray(groups[1].cumcount(), np.int64)
+                yield _Cell(values, _numbers(groups[0]), _numbers(groups[1]), place)

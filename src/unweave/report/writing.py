@@ -12,6 +12,7 @@ from unweave.display.notebook import heading, paragraph
 from unweave.places import as_path
 from unweave.progress import Progress
 from unweave.report.inputs import RECONSTRUCTIONS, SWAPS, pictures_of_runs, read_results
+from unweave.report.names import listed
 from unweave.report.page import write_report
 from unweave.results import Results
 
@@ -83,6 +84,16 @@ def make_report(
         scores=names,
         sheets=pictures_of_runs(paths, results, RECONSTRUCTIONS),
         swaps=pictures_of_runs(paths, results, SWAPS),
+        study=listed([_study_name(path) for path in paths]) if paths else "",
         progress=tell,
     )
     return Report(page, results)
+
+
+def _study_name(path: Path) -> str:
+    """The name of a folder or a file of results, without its ending.
+
+    >>> _study_name(Path("studies/capacity")), _study_name(Path("theirs.csv"))
+    ('capacity', 'theirs')
+    """
+    return path.resolve().name if path.is_dir() else path.stem

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from unweave.report.figures.settings import SMALLEST
 from unweave.report.names import DATA, data_sets, label, methods, score_label
 from unweave.report.style import (
     GREY,
@@ -14,9 +15,7 @@ from unweave.report.style import (
     few_ticks,
     legend,
     look_of,
-    outer_labels,
     panels,
-    same_limits,
     styled,
 )
 from unweave.report.tables import by_data
@@ -25,7 +24,6 @@ from unweave.streams import Stream
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SMALLEST = 1e-4  # what is smaller is drawn here, because 0 has no place on a logarithmic axis
 POINTS = 600  # of each data set in a scatter plot
 
 
@@ -36,39 +34,6 @@ def drawn_rows(runs: pd.DataFrame, points: int = POINTS, seed: int | Stream = 0)
         order = Stream.of(seed).child("points", data).permutations(1, len(of_data))[0]
         parts.append(of_data.iloc[order[:points]])
     return pd.concat(parts) if parts else runs
-
-
-@styled
-def score_by_regularisation(table: pd.DataFrame, score: str) -> Figure:
-    """Medians of a score against the strength of regularisation: a row for each representation.
-
-    `table` is that of `unweave.report.tables.regularisation_table`.
-    """
-    data, kinds = data_sets(table), list(dict.fromkeys(table["representation"]))
-    names = methods(table)
-    looks = look_of(names)
-    figure, axes = panels(len(kinds), len(data), height=1.25, margins=(0.55, 0.1, 0.42, 0.42))
-    for i, kind in enumerate(kinds):
-        for j, name in enumerate(data):
-            axis = axes[i, j]
-            for method in names:
-                rows = table[
-                    (table["representation"] == kind) & (table["data"] == name) & (table["method"] == method)
-                ].sort_values("step")
-                middle = rows["median"].clip(lower=SMALLEST)
-                axis.plot(rows["step"], middle, color=looks[method]["color"], marker=looks[method]["marker"])
-                low, high = (rows[f"{side} quartile"].clip(lower=SMALLEST) for side in ("lower", "upper"))
-                axis.fill_between(rows["step"], low, high, color=looks[method]["color"], alpha=0.15, lw=0)
-            axis.set_yscale("log")
-            axis.set_xticks(sorted(table["step"].unique()))
-            few_ticks(axis.yaxis, log=True)
-    same_limits(axes)
-    outer_labels(
-        axes, [f"{score_label(score)}, {kind} codes" for kind in kinds], [label(d, DATA) for d in data]
-    )
-    figure.supxlabel("place of the strength of regularisation, weakest first", fontsize=7, y=0.02)
-    legend(figure, names)
-    return figure
 
 
 @styled

@@ -14,7 +14,6 @@ from unweave.report.names import (
     data_sets,
     label,
     methods,
-    regularisation_steps,
     score_label,
 )
 from unweave.report.statistics import FEW
@@ -23,7 +22,6 @@ from unweave.report.style import (
     MANY,
     OKABE_ITO,
     few_ticks,
-    legend,
     look_of,
     outer_labels,
     panels,
@@ -110,35 +108,6 @@ def violin(axes: Any, values: Any, place: float, colour: str, width: float = 0.8
         body.set(facecolor=colour, alpha=0.75, linewidth=0)
     middle = float(np.median(values))
     axes.plot([place - width / 3, place + width / 3], [middle, middle], color="black", linewidth=0.8)
-
-
-@styled
-def scores_by_setting(runs: pd.DataFrame, scores: Sequence[str]) -> Figure:
-    """Medians over seeds, and quartiles, against the strength of regularisation, of methods with several."""
-    placed = runs.assign(step=regularisation_steps(runs))
-    several = placed.groupby("method", observed=True)["step"].transform("max") > 0
-    if several.any():
-        placed = runs = placed[several]
-    names = methods(runs)
-    looks = look_of(names)
-    figure, axes = _grid(runs, scores, bottom=0.4, top=0.4)
-    for i, data in enumerate(data_sets(runs)):
-        for j, score in enumerate(scores):
-            axis = axes[i, j]
-            for method in names:
-                of_method = placed[(placed["data"] == data) & (placed["method"] == method)]
-                of_method = of_method[of_method[score].notna()]
-                if of_method.empty:
-                    continue
-                spread, look = quartiles(of_method.groupby("step")[score]), looks[method]
-                axis.plot(spread.index, spread["median"], **look)
-                low, high = spread["lower quartile"], spread["upper quartile"]
-                axis.fill_between(spread.index, low, high, color=look["color"], alpha=0.15, lw=0)
-            axis.set_xticks(sorted(placed["step"].unique()))
-    _finish(axes, runs, scores)
-    figure.supxlabel("place of the strength of regularisation, weakest first", fontsize=7, y=0.008)
-    legend(figure, names)
-    return figure
 
 
 @styled

@@ -12,6 +12,8 @@ from unweave.report.names import DATA, data_sets, label
 from unweave.report.published import STUDY_SCORES
 from unweave.report.sections.section import Drawing, Section, Sheet
 
+QUESTION = "Do own runs agree with the published ones?"
+
 
 def agreement_with_published(own: pd.DataFrame, published: pd.DataFrame) -> Section | str:
     """For each setting that both tables of results have: whether the own runs agree."""
@@ -33,5 +35,4 @@ def agreement_with_published(own: pd.DataFrame, published: pd.DataFrame) -> Sect
         for data in data_sets(shown)
     ]
     sheet = Sheet("agreement", "Means over seeds (medians for losses), own and published.", table)
-    question = "Do own runs agree with the published ones?"
-    return Section("agreement", question, agreement_sentence(table), tuple(drawings), (sheet,))
+    return Section("agreement", QUESTION, agreement_sentence(table), tuple(drawings), (sheet,))

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from functools import partial
 
-import pandas as pd
-
-from unweave.report import tables
-from unweave.report.chosen import choice_table
+from unweave.report import findings, tables
+from unweave.report.chosen import choice_table, mean_choices
 from unweave.report.figures import metrics
 from unweave.report.figures.chosen import beaten_shares
-from unweave.report.names import CHOOSERS, DATA, counted, data_sets, label, listed, measured, score_label
+from unweave.report.names import CHOOSERS, DATA, data_sets, label, measured
 from unweave.report.sections.section import DRAWN, RANK_INTERVALS, Drawing, Material, Section, Sheet
+
+QUESTION = "Does agreement between runs choose a good one?"
 
 
 def choice_by_agreement(material: Material) -> Section | str:
@@ -27,6 +27,7 @@ def choice_by_agreement(material: Material) -> Section | str:
     if table.empty:
         return "it needs UDR or ModelCentrality, and a metric, of two runs or more of a data set"
     correlations = tables.correlation_table(runs, choosers, scores)
+    means = mean_choices(runs, choosers, scores)
     drawings = [
         Drawing(
             f"chosen_{data}",
@@ -45,33 +46,17 @@ def choice_by_agreement(material: Material) -> Section | str:
     draw = partial(metrics.scores_against, chosen_runs, choosers, scores)
     drawings.append(Drawing("chosen_pairs", title, draw))
     caption = (
-        "How often the chosen run beats a random one: means over choices. Intervals: 95%, bootstrap over "
-        "choices; t-intervals for fewer than ten choices, and none for a single one."
+        "How often the chosen run beats a random one: means over choices, with t-intervals of 95% over "
+        "choices; none for a single one."
     )
     return Section(
         "chosen",
-        "Does agreement between runs choose a good one?",
-        finding(table),
+        QUESTION,
+        findings.on_chosen(means),
         tuple(drawings),
         (
             Sheet("chosen", caption, table),
+            Sheet("mean_choices", f"Means over metrics too. {caption}", means),
             Sheet("chosen_correlations", f"Spearman's correlation. {RANK_INTERVALS}", correlations),
         ),
-    )
-
-
-def finding(table: pd.DataFrame) -> str:
-    """What the table says, in one sentence."""
-    parts = []
-    for chooser in dict.fromkeys(table["chooser"]):
-        of_chooser = table[table["chooser"] == chooser]
-        beats = of_chooser.groupby("among", sort=False)["beats"].mean()
-        words = [f"{share:.2f} among {among}" for among, share in beats.items()]
-        above = (of_chooser["low"] > 0.5).sum()
-        intervals = of_chooser["low"].notna().sum()
-        sure = f" ({above} of {counted(intervals, 'interval')} above 0.5)" if intervals else ""
-        parts.append(f"{score_label(chooser)} {listed(words)}{sure}")
-    return (
-        "The share of other runs that the chosen one beats, where a random choice reaches 0.5, is on the "
-        f"mean over metrics: {'; '.join(parts)}."
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from unweave.report import findings, tables
-from unweave.report.figures import correlations, metrics
+from unweave.report import findings
+from unweave.report.figures import correlations as heat_maps
+from unweave.report.figures import metrics
 from unweave.report.names import (
     DATA,
     data_sets,
@@ -13,15 +14,19 @@ from unweave.report.names import (
     label,
     measured,
 )
+from unweave.report.rank_correlation import correlations, mean_correlations
 from unweave.report.sections.section import (
     ALL_SATURATED,
     DRAWN,
+    MEANS,
     RANK_INTERVALS,
     Drawing,
     Material,
     Section,
     Sheet,
 )
+
+QUESTION = "Do high scores help with downstream tasks?"
 
 
 def downstream_tasks(material: Material) -> Section | str:
@@ -40,19 +45,21 @@ def downstream_tasks(material: Material) -> Section | str:
     ):
         if not tasks:
             continue
-        table = tables.correlation_table(material.informative, tasks, scores)
+        result = correlations(material.informative, tasks, scores)
+        table, means = result.table, mean_correlations(result, ["second"])
         title = material.flagged(
-            f"Spearman's correlation of {what} with metrics, in hundredths; numbers are training points."
+            f"Spearman's correlation of {what} with metrics, in hundredths; numbers are training points.",
+            *tasks,
         )
-        drawings.append(Drawing(name, title, partial(correlations.correlations, table, tasks, scores)))
+        drawings.append(Drawing(name, title, partial(heat_maps.correlations, table, tasks, scores)))
         shown = [task for task in tasks if task.endswith(("_10000", "efficiency"))] or tasks[-2:]
         of_data = runs[runs["data"] == one]
-        title = f"The same against metrics on {label(one, DATA)}. {DRAWN}"
+        title = f"The same against metrics on {label(one, DATA)}. {DRAWN} {material.gaps(*shown)}".rstrip()
         draw = partial(metrics.scores_against, of_data, shown, scores)
         drawings.append(Drawing(f"{name}_pairs", title, draw))
         sheets.append(Sheet(name, f"Spearman's correlation. {RANK_INTERVALS}", table))
-        sentences.append(findings.on_downstream(table, what))
-    missing = () if efficiencies else ("accuracies for 100 and 10,000 points, which make the efficiency",)
-    question = "Do high scores help with downstream tasks?"
-    finding = "; ".join(sentences) + "."
-    return Section("downstream", question, finding, tuple(drawings), tuple(sheets), missing)
+        sheets.append(Sheet(f"mean_{name}", MEANS, means))
+        sentences.append(findings.on_correlation(means, "metric", what, material.seeds))
+    missing = () if efficiencies else ("the efficiency needs accuracies for 100 and 10,000 points",)
+    finding = " ".join(sentences)
+    return Section("downstream", QUESTION, finding, tuple(drawings), tuple(sheets), missing)

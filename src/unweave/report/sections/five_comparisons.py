@@ -15,6 +15,7 @@ RULE = (
     "Margin with its 95% interval (Welch's t over means of settings); improvement: the probability that a "
     "run of the first beats one of the rival, ties counted half; p after Holm for all rows. Best: p < 0.05."
 )
+QUESTION = "Which method is best, and where?"
 BOXES = "Fewer than ten values are drawn as points."
 
 
@@ -40,7 +41,7 @@ def five_comparisons(material: Material) -> Section | str:
         ),
         Drawing(
             "settings_on_one_data_set",
-            f"Settings on {label(one, DATA)}, over seeds. {BOXES}",
+            material.flagged(f"Settings on {label(one, DATA)}, over seeds. {BOXES}"),
             partial(comparison.settings_on_one_data_set, runs[runs["data"] == one], scores),
         ),
         Drawing(
@@ -49,7 +50,7 @@ def five_comparisons(material: Material) -> Section | str:
             partial(comparison.settings_across_data, runs, scores),
         ),
     ]
-    missing: tuple[str, ...] = ("every setting has one seed only",)
+    missing: tuple[str, ...] = ("the spread over seeds is not known, since every setting has one seed",)
     if material.seeds > 1:
         missing = ()
         title = (
@@ -60,5 +61,6 @@ def five_comparisons(material: Material) -> Section | str:
         drawings.append(Drawing("spread_over_seeds", title, draw))
     best = best_methods(material.informative, scores)
     sheets = (Sheet("best_methods", material.flagged(RULE), best),)
-    question = "Which method is best, and where?"
-    return Section("comparison", question, findings.on_best(best), tuple(drawings), sheets, missing)
+    return Section(
+        "comparison", QUESTION, findings.on_best(best, material.seeds), tuple(drawings), sheets, missing
+    )

@@ -6,14 +6,24 @@ from functools import partial
 
 from unweave.report import findings, tables
 from unweave.report.figures import methods
-from unweave.report.names import measured
-from unweave.report.sections.section import INTERVALS, STEPS, Drawing, Material, Section, Sheet
-from unweave.report.variance import variance_shares
+from unweave.report.names import measured, score_label
+from unweave.report.sections.section import (
+    INTERVALS,
+    STEPS,
+    Drawing,
+    Material,
+    Section,
+    Sheet,
+    setting_drawings,
+)
+from unweave.report.variance import mean_shares, variance_shares
 
 CHANCE_RULE = (
     "Shares of the variance of a score, and the mean shares of noise. p: F-tests of methods against settings "
     "and of settings against seeds. Above chance: p below 0.05 after Holm for all rows and both tests."
 )
+
+QUESTION = "What decides a score: the method, its hyper-parameter, or the seed?"
 
 
 def method_setting_seed(material: Material) -> Section | str:
@@ -31,22 +41,25 @@ def method_setting_seed(material: Material) -> Section | str:
             ),
             partial(methods.scores_by_method, runs, scores),
         ),
-        Drawing(
-            "scores_by_setting",
-            f"Scores against regularisation. {STEPS}",
-            partial(methods.scores_by_setting, runs, scores),
-        ),
     ]
+    rows = {score_label(score): score for score in scores}
+    curves = tables.setting_curves(dict.fromkeys(rows, runs), rows)
+    caption = material.flagged(f"Scores against regularisation. {STEPS}")
+    drawings += setting_drawings("scores_by_setting", caption, curves)
     sheets = [
         Sheet("scores_by_method", f"Interquartile means of all runs of a method. {INTERVALS}", by_method),
         Sheet("scores_by_setting", f"Means over seeds. {INTERVALS}", tables.setting_table(runs, scores)),
     ]
-    question = "What decides a score: the method, its hyper-parameter, or the seed?"
     if not measured(material.informative, scores):
-        return Section("methods", question, material.saturation, tuple(drawings), tuple(sheets))
+        return Section(
+            "methods",
+            QUESTION,
+            f"{findings.CANNOT_TELL}. {material.saturation}",
+            tuple(drawings),
+            tuple(sheets),
+        )
     if material.seeds < 2:
-        missing = ("every setting has one seed only",)
-        return Section("methods", question, findings.TOO_FEW_SEEDS, tuple(drawings), tuple(sheets), missing)
+        return Section("methods", QUESTION, findings.ONE_SEED, tuple(drawings), tuple(sheets))
     shares, spread = (build(material.informative, scores) for build in (variance_shares, tables.seed_spread))
     drawings += [
         Drawing(
@@ -67,4 +80,5 @@ def method_setting_seed(material: Material) -> Section | str:
         Sheet("shares_of_variance", CHANCE_RULE, shares),
         Sheet("seed_spread", "Standard deviations over seeds and over settings, and overlaps.", spread),
     ]
-    return Section("methods", question, findings.on_variance(shares, spread), tuple(drawings), tuple(sheets))
+    finding = findings.on_variance(shares, mean_shares(material.informative, scores), spread, material.seeds)
+    return Section("methods", QUESTION, finding, tuple(drawings), tuple(sheets))

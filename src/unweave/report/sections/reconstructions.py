@@ -5,7 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from unweave.report.figures import pictures
+from unweave.report.names import counted
 from unweave.report.sections.section import Drawing, Material, Section
+
+QUESTION = "What do models keep of an image?"
 
 
 def reconstructions(material: Material) -> Section | str:
@@ -15,7 +18,8 @@ def reconstructions(material: Material) -> Section | str:
     draw = partial(pictures.reconstructions, material.sheets)
     return Section(
         "reconstructions",
-        "What do models keep of an image?",
-        f"{len(material.sheets)} runs: images, and what they become after encoding and decoding.",
+        QUESTION,
+        f"Pictures of {counted(len(material.sheets), 'run')}: images, and what they become after encoding "
+        "and decoding. They are examples, and no effect is measured here.",
         (Drawing("reconstructions", "Images and reconstructions, in turns.", draw),),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,8 @@ import pandas as pd
 
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.report.figures.codes import POINTS
+from unweave.report.figures.settings import method_groups, scores_against_settings
+from unweave.report.gaps import gap_sentence
 from unweave.report.names import measured, metric_scores
 from unweave.report.saturation import saturated_scores, saturation_sentence, without_saturated
 from unweave.report.statistics import FEW
@@ -24,18 +26,19 @@ if TYPE_CHECKING:
 
 # What captions say.
 DRAWN = f"At most {POINTS:,} runs of each data set are drawn, chosen at random."
-INTERVALS = (
-    f"Intervals: 95%, bootstrap over runs (within settings of {FEW} seeds or more), {RESAMPLES:,} resamples; "
-    f"t-intervals for fewer than {FEW} values, and none for a single one."
-)
+INTERVALS = "Intervals: 95%, t-intervals over seeds of the same settings; none for a single run."
 RANK_INTERVALS = (
-    f"Intervals: 95%, bootstrap over runs (within settings of {FEW} seeds or more), {RESAMPLES:,} resamples; "
-    f"by Fisher's z for fewer than {FEW} runs, and none for fewer than 5."
+    f"Intervals: 95%, over seeds of the same settings (Fisher's z with its error from {RESAMPLES:,} "
+    f"resamples); without resamples for fewer than {FEW} runs, and none for fewer than 5."
+)
+MEANS = (
+    "Means of rank correlations over data sets, with 95% intervals; p of no correlation after Holm for all "
+    f"rows. None if a data set has fewer than {FEW} runs."
 )
 ALL_SATURATED = "all scores are saturated: they put half of the runs or more at the same end"
 STEPS = (
-    "Strengths of each method in their order, the weakest regularisation at 0 (for AnnealedVAE the largest "
-    "capacity); lines are medians, bands quartiles over runs."
+    "Each method has an axis with its own setting, the weakest regularisation on the left (for AnnealedVAE "
+    "the largest capacity); lines are medians, bands quartiles over runs."
 )
 
 
@@ -66,9 +69,13 @@ class Material:
         """A sentence that names the saturated scores; empty if there are none."""
         return saturation_sentence(saturated_scores(self.runs, self.scores))
 
-    def flagged(self, caption: str) -> str:
-        """A caption that also names the saturated scores."""
-        return f"{caption} {self.saturation}".rstrip()
+    def flagged(self, caption: str, *others: str) -> str:
+        """A caption that also names saturated scores, and metrics or other scores that some runs lack."""
+        return " ".join(filter(None, [caption, self.saturation, self.gaps(*self.scores, *others)]))
+
+    def gaps(self, *scores: str) -> str:
+        """A sentence on the scores that some runs lack; empty if there is none."""
+        return gap_sentence(self.runs, scores)
 
     @property
     def seeds(self) -> int:
@@ -104,6 +111,21 @@ class Section:
     drawings: tuple[Drawing, ...] = ()
     sheets: tuple[Sheet, ...] = ()
     missing: tuple[str, ...] = field(default=())
+
+
+def setting_drawings(
+    name: str, caption: str, curves: pd.DataFrame, *, logarithmic: bool = False
+) -> list[Drawing]:
+    """Figures of `setting_curves`, a few methods in each; all but the first have a number in their names."""
+    rows = list(dict.fromkeys(curves["row"]))
+    return [
+        Drawing(
+            f"{name}_{i + 1}" if i else name,
+            caption,
+            partial(scores_against_settings, curves, names, rows, logarithmic=logarithmic),
+        )
+        for i, names in enumerate(method_groups(curves))
+    ]
 
 
 def material(

@@ -8,24 +8,36 @@ in the unsupervised learning of disentangled representations, ICML 2019, and of 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
-from unweave.report.sections.agreement_of_metrics import agreement_of_metrics
-from unweave.report.sections.codes_and_regularisation import codes_and_regularisation
-from unweave.report.sections.downstream_tasks import downstream_tasks
-from unweave.report.sections.five_comparisons import five_comparisons
-from unweave.report.sections.method_setting_seed import method_setting_seed
-from unweave.report.sections.reconstructions import reconstructions
+from unweave.report.sections import (
+    agreement_of_metrics,
+    codes_and_regularisation,
+    downstream_tasks,
+    five_comparisons,
+    method_setting_seed,
+    reconstructions,
+    transfer_of_settings,
+    unsupervised_choice,
+)
 from unweave.report.sections.section import Material, Section
-from unweave.report.sections.transfer_of_settings import transfer_of_settings
-from unweave.report.sections.unsupervised_choice import unsupervised_choice
 
-SECTIONS: tuple[tuple[str, Callable[[Material], Section | str]], ...] = (
-    ("reconstructions", reconstructions),
-    ("codes", codes_and_regularisation),
-    ("metrics", agreement_of_metrics),
-    ("methods", method_setting_seed),
-    ("choice", unsupervised_choice),
-    ("transfer", transfer_of_settings),
-    ("downstream", downstream_tasks),
-    ("comparison", five_comparisons),
+
+class Question(NamedTuple):
+    """The name of a section, its question, and the function that answers it from runs."""
+
+    name: str
+    text: str
+    answer: Callable[[Material], Section | str]
+
+
+SECTIONS: tuple[Question, ...] = (
+    Question("reconstructions", reconstructions.QUESTION, reconstructions.reconstructions),
+    Question("codes", codes_and_regularisation.QUESTION, codes_and_regularisation.codes_and_regularisation),
+    Question("metrics", agreement_of_metrics.QUESTION, agreement_of_metrics.agreement_of_metrics),
+    Question("methods", method_setting_seed.QUESTION, method_setting_seed.method_setting_seed),
+    Question("choice", unsupervised_choice.QUESTION, unsupervised_choice.unsupervised_choice),
+    Question("transfer", transfer_of_settings.QUESTION, transfer_of_settings.transfer_of_settings),
+    Question("downstream", downstream_tasks.QUESTION, downstream_tasks.downstream_tasks),
+    Question("comparison", five_comparisons.QUESTION, five_comparisons.five_comparisons),
 )

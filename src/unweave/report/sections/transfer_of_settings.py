@@ -9,13 +9,14 @@ from unweave.report import findings, tables
 from unweave.report.figures import choice, correlations, metrics
 from unweave.report.names import score_label
 from unweave.report.sections.section import ALL_SATURATED, Drawing, Material, Section, Sheet
-from unweave.report.transfer import FEWEST_SETTINGS, RESAMPLES, transfer, transfer_of_the_study
+from unweave.report.transfer import FEWEST_SETTINGS, transfer, transfer_of_the_study
 
 RULE = (
     "Ties count half, and no setting is compared with itself, so that a random choice reaches 0.5. "
-    f"Intervals: about 95%, bootstrap over settings, {RESAMPLES:,} resamples; none for fewer than "
-    f"{FEWEST_SETTINGS} settings."
+    f"Intervals: 95%, jackknife over settings; none for fewer than {FEWEST_SETTINGS} settings."
 )
+
+QUESTION = "Do good settings transfer to other data sets and metrics?"
 
 
 def transfer_of_settings(material: Material) -> Section | str:
@@ -47,7 +48,7 @@ def transfer_of_settings(material: Material) -> Section | str:
         ),
     ]
     between = tables.transfer_correlations(material.informative, scores)
-    missing = [] if len(between) else ["settings of two data sets, to compare their order"]
+    missing = [] if len(between) else ["comparing the order of settings needs two data sets"]
     if len(between):
         score = "mig" if "mig" in scores else scores[0]
         drawings += [
@@ -67,8 +68,8 @@ def transfer_of_settings(material: Material) -> Section | str:
         sheets.append(Sheet("transfer_correlations", "Spearman's correlation of mean scores.", between))
     return Section(
         "transfer",
-        "Do good settings transfer to other data sets and metrics?",
-        findings.on_transfer(table),
+        QUESTION,
+        findings.on_transfer(table, runs.groupby(["method", "setting"]).ngroups, material.seeds),
         tuple(drawings),
         tuple(sheets),
         tuple(missing),

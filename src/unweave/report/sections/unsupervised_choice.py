@@ -6,8 +6,10 @@ from functools import partial
 
 import pandas as pd
 
-from unweave.report import findings, tables
-from unweave.report.figures import correlations, metrics
+from unweave.report import findings
+from unweave.report.figures import correlations as heat_maps
+from unweave.report.figures import metrics
+from unweave.report.gaps import gap_sentence
 from unweave.report.names import (
     DATA,
     UNSUPERVISED,
@@ -15,15 +17,19 @@ from unweave.report.names import (
     label,
     measured,
 )
+from unweave.report.rank_correlation import correlations, mean_correlations
 from unweave.report.sections.section import (
     ALL_SATURATED,
     DRAWN,
+    MEANS,
     RANK_INTERVALS,
     Drawing,
     Material,
     Section,
     Sheet,
 )
+
+QUESTION = "Can a good model be chosen without labels?"
 
 
 def unsupervised_choice(material: Material) -> Section | str:
@@ -32,30 +38,36 @@ def unsupervised_choice(material: Material) -> Section | str:
     numbers = measured(runs, UNSUPERVISED)
     if not numbers or not material.scores or len(runs) < 3:
         return "it needs reconstruction, KL, ELBO or total correlation, a metric, and three runs"
-    table = tables.correlation_table(with_codes(material, material.informative), numbers, material.scores)
+    result = correlations(with_codes(material, material.informative), numbers, material.scores)
+    table = result.table
     if table.empty:
         return ALL_SATURATED
+    means = mean_correlations(result, ["first"])
+    gaps = gap_sentence(runs, numbers)
     one = data_sets(runs)[0]
     return Section(
         "choice",
-        "Can a good model be chosen without labels?",
-        findings.on_choice(table),
+        QUESTION,
+        findings.on_correlation(means, "label-free number", "the metrics", material.seeds),
         (
             Drawing(
                 "unsupervised_correlations",
                 material.flagged(
                     "Spearman's correlation, over all runs of a data set, of numbers that need no label with "
-                    "metrics, in hundredths. Reconstruction is a loss: lower is better."
+                    f"metrics, in hundredths. Reconstruction is a loss: lower is better. {gaps}".rstrip()
                 ),
-                partial(correlations.correlations, table, numbers, material.scores),
+                partial(heat_maps.correlations, table, numbers, material.scores),
             ),
             Drawing(
                 "unsupervised_pairs",
-                f"The same numbers against metrics on {label(one, DATA)}. {DRAWN}",
+                f"The same numbers against metrics on {label(one, DATA)}. {DRAWN} {gaps}".rstrip(),
                 partial(metrics.scores_against, runs[runs["data"] == one], numbers, material.scores),
             ),
         ),
-        (Sheet("unsupervised_correlations", f"Spearman's correlation. {RANK_INTERVALS}", table),),
+        (
+            Sheet("unsupervised_correlations", f"Spearman's correlation. {RANK_INTERVALS}", table),
+            Sheet("mean_unsupervised_correlations", MEANS, means),
+        ),
     )
 
 
