@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from training.tiny import TINY
-from unweave.data import conditioned, from_arrays, load, open_data
+from unweave.data import conditioned, load, open_data
 from unweave.data.catalogue import canonical_name, entry_of
 from unweave.data.conditions.parser import parse
 from unweave.data.conditions.presets import PRESETS
@@ -197,13 +197,13 @@ def latent_values() -> dict[str, NDArray[np.float64]]:
     """The values of dSprites, as its authors list them."""
     every = [factor.size for factor in SPRITES]
     grid = np.stack(np.unravel_index(np.arange(np.prod(every)), every), axis=1)
-    x, y = (grid[:, j] / 31 for j in (3, 4))
+    steps = grid.astype(np.float64)
     return {
-        "shape": grid[:, 0] + 1.0,
-        "scale": 0.5 + grid[:, 1] / 10,
-        "orientation": grid[:, 2] * 2 * np.pi / 39,
-        "x": x,
-        "y": y,
+        "shape": steps[:, 0] + 1,
+        "scale": 0.5 + steps[:, 1] / 10,
+        "orientation": steps[:, 2] * 2 * np.pi / 39,
+        "x": steps[:, 3] / 31,
+        "y": steps[:, 4] / 31,
     }
 
 
@@ -281,10 +281,9 @@ def test_names_are_the_same_everywhere() -> None:
 
 def test_conditions_on_own_data(tmp_path: Path) -> None:
     factors = TINY.factors_at(np.arange(len(TINY)))
-    names = [factor.name for factor in TINY.factors]
+    names = np.array([factor.name for factor in TINY.factors])
     path = tmp_path / "mine.npz"
-    columns = {"images": TINY.observe(factors), "factors": factors, "factor_names": np.array(names)}
-    np.savez(path, **columns)
+    np.savez(path, images=TINY.observe(factors), factors=factors, factor_names=names)
     plain = open_data(path)
     assert isinstance(plain, GroundTruth)
     first = plain.factors[0].name
@@ -297,7 +296,6 @@ def test_conditions_on_own_data(tmp_path: Path) -> None:
     seen = open_seen_from(tmp_path, f"mine.npz:hold({first}>=1)")
     assert seen.name == data.name
     assert is_place(f"mine.npz:hold({first}>=1)", tmp_path)
-    collection = from_arrays(TINY.observe(factors[:5]), name="images")
-    np.savez(tmp_path / "images.npz", images=collection.images_at(np.arange(5)))
+    np.savez(tmp_path / "images.npz", images=TINY.observe(factors[:5]))
     with pytest.raises(UnweaveError, match="a condition needs a full grid of factors"):
         open_data(f"{tmp_path / 'images.npz'}:hold(x=0)")

@@ -7,8 +7,8 @@ import pytest
 
 from training.tiny import TINY
 from unweave.errors import UnweaveError
+from unweave.progress import no_progress
 from unweave.study import StudyFolder
-from unweave.study.engines.local import Post, run_local
 from unweave.study.folder import check_data, open_named
 from unweave.study.measure import Kind
 from unweave.study.planner import plan_of
@@ -44,8 +44,11 @@ def test_a_study_file_with_conditions_is_trained_measured_and_collected(tmp_path
     assert [Kind.of(run, spec.reference(run.data)).channels for run in spec.runs] == [1, 3, 1]
     assert [open_named(name, spec.reference(name), None).name for name in NAMES] == NAMES
     study = StudyFolder.create(tmp_path / "s", spec)
-    post = Post(("evaluate", "train"), TrainAndScore("cpu"), 1)
-    assert run_local(study, plan_of(study, 4), [post]).finished
+    work = TrainAndScore("cpu")
+    for unit in plan_of(study, 4):
+        work.train(study, unit, no_progress)
+        for run in unit.runs:
+            work.evaluate(study, run, no_progress)
     frame, _ = collect(StudyFolder(study.path))
     assert sorted(set(frame["data"])) == sorted(NAMES)
     assert set(frame["score"]) == {"mig"}

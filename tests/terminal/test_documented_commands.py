@@ -25,6 +25,7 @@ WANDB = "needs the extra wandb; see tests/loggers/test_wandb.py"
 MLFLOW = "needs the extra mlflow; see tests/loggers/test_mlflow.py"
 WATCHED = "opens a page that stays until Ctrl-C; see tests/explore/test_live_command.py"
 OFFICIAL = "needs the official files of the data set, which are not part of the project"
+CONDITION = "needs a run on data with a condition; see tests/evaluation/test_held_out.py"
 REASONS = {
     "data fetch cars3d": DOWNLOADS,
     "data fetch dsprites": DOWNLOADS,
@@ -38,6 +39,8 @@ REASONS = {
     "report --published published/ -o report/": PUBLISHED,
     "report study/ --published published/": PUBLISHED,
     "evaluate RUN --data elsewhere/toys": OWN_DATA,
+    "evaluate RUN --on all": CONDITION,
+    "evaluate RUN --on held_out": CONDITION,
     "explore --encoder encoder.onnx --decoder decoder.onnx --data dsprites": OWN_MODEL,
     "explore --published FOLDER": PUBLISHED,
     "explore codes.npz": OWN_MODEL,

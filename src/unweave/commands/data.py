@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -76,7 +77,7 @@ def show(
 
     with progress(f"preparing {name}") as tell:
         data = _open(name, files or Files(), tell, table)
-    path = output or Path(f"{data.name}.png")
+    path = output or Path(re.sub(r"[^\w.-]+", "-", data.name) + ".png")
     sheet = data_sheet(data, seed) if isinstance(data, GroundTruth) else collection_sheet(data, seed)
     save(sheet, path)
     print(f"{data.name} ({data.source})\n-> {path}")
