@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from training.tiny import TINY
-from unweave.data import conditioned, load, open_data
+from unweave.data import abilities, conditioned, load, open_data
 from unweave.data.catalogue import canonical_name, entry_of
 from unweave.data.conditions.parser import parse
 from unweave.data.conditions.presets import PRESETS
 from unweave.data.grid import Factor, GroundTruth
 from unweave.data.opening import is_place, open_reference, open_seen_from, reopen
+from unweave.data.own.abilities import INTERVENTIONS, TRAINING
 from unweave.data.own.reference import Reference
 from unweave.data.supervision.restrict import full_grid, held_out_part, varied_columns
 from unweave.errors import UnweaveError
@@ -299,3 +300,11 @@ def test_conditions_on_own_data(tmp_path: Path) -> None:
     np.savez(tmp_path / "images.npz", images=TINY.observe(factors[:5]))
     with pytest.raises(UnweaveError, match="a condition needs a full grid of factors"):
         open_data(f"{tmp_path / 'images.npz'}:hold(x=0)")
+
+
+def test_what_can_be_done_with_restricted_data_is_stated() -> None:
+    able = {what: (possible, why) for what, possible, why in abilities(conditioned(GRID, "hold(x=0)"))}
+    assert "are drawn uniformly; without x 0" in able[TRAINING][1]
+    assert not able[INTERVENTIONS][0]
+    assert "--on all" in able[INTERVENTIONS][1]
+    assert {a.what: a.possible for a in abilities(GRID)}[INTERVENTIONS]

@@ -42,11 +42,14 @@ def _of_ground_truth(data: GroundTruth) -> list[Ability]:
     note = f" {_join(constant)} never varies and is not measured." if constant else ""
     held = f"{varying} of {len(data.factors)} factors can be held fixed while the others change"
     sizes = " x ".join(str(size) for size in data.sizes)
+    drawn = "are drawn alike" if data.weight is None else f"are drawn {data.drawn}"
+    free = data.allowed is None
+    held_out = "" if free else " Some combinations are held out, so measure a run with --on all."
     return [
-        _training(data, f"{len(data):,} combinations of factors are drawn alike; {looks}."),
+        _training(data, f"{len(data):,} combinations of factors {drawn}; {looks}."),
         Ability(GRID, True, f"Each of {sizes} combinations has an image."),
         Ability(CODES, varying > 0, f"{varying} of {len(data.factors)} factors vary, all known.{note}"),
-        Ability(INTERVENTIONS, varying > 1, f"{held}; two or more are needed."),
+        Ability(INTERVENTIONS, varying > 1 and free, f"{held}; two or more are needed.{held_out}"),
         Ability(GROUPS, varying > 0, f"{held}."),
         Ability(SUPERVISION, varying > 0, f"{varying} of {len(data.factors)} factors vary, all known."),
     ]
