@@ -18,7 +18,7 @@ from unweave.study.work import TrainAndScore
 
 STUDY = """
 name = "conditions"
-metrics = "mig"
+metrics = "mig, factor_vae_score"
 representations = ["mean"]
 points = [60, 30]
 [shared]
@@ -46,12 +46,12 @@ def test_a_study_file_with_conditions_is_trained_measured_and_collected(tmp_path
     study = StudyFolder.create(tmp_path / "s", spec)
     work = TrainAndScore("cpu")
     for unit in plan_of(study, 4):
-        work.train(study, unit, no_progress)
-        for run in unit.runs:
-            work.evaluate(study, run, no_progress)
+        if "hold" in study.runs[unit.runs[0]].data:
+            work.train(study, unit, no_progress)
+            work.evaluate(study, unit.runs[0], no_progress)
     frame, _ = collect(StudyFolder(study.path))
-    assert sorted(set(frame["data"])) == sorted(NAMES)
-    assert set(frame["score"]) == {"mig"}
+    assert set(frame["data"]) == {NAMES[0], NAMES[2]}
+    assert set(frame["score"]) == {"mig"}  # the other one needs all combinations
 
 
 def test_a_wrong_condition_is_found_before_anything_starts(tmp_path: Path) -> None:
