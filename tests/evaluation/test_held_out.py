@@ -207,3 +207,17 @@ def test_the_command_measures_a_part(run: Run) -> None:
     assert "on:held_out" in " ".join(done.stdout.split())
     record = json.loads(scores_path(run.folder, "held_out").read_text())
     assert record["evaluations"][0]["scores"]
+
+
+def test_a_trained_model_does_not_extrapolate(tmp_path: Path) -> None:
+    """Montero et al. (2021), Schott et al. (2022): reconstruction and R2 of the factor fail beyond its range."""
+    small = Path(__file__).parents[1] / "integrations" / "small_architecture.py"
+    settings = SETTINGS | {"steps": 300, "batch": 32, "latents": 4, "learning_rate": 0.01}
+    settings["architecture"] = f"{small}:SMALL"
+    data = conditioned(TINY, "hold(x=3)")
+    trained = unweave.train(BetaVAE(beta=1), data, out=tmp_path, progress=False, **settings)
+    result = generalisation(trained, points=(300, 150), model="linear")
+    assert result["reconstruction"].held_out > 1.4 * result["reconstruction"].training
+    assert result["squared_error"].difference > 0
+    assert result["r2", "x"].held_out < 0 < result["r2", "x"].training
+    assert result["accuracy", "x"].held_out == 0  # this value was never seen
