@@ -63,41 +63,42 @@ def evaluate_codes(
 ) -> None:
     """Measure runs, or codes in a file: `unweave evaluate RUN`, `unweave evaluate codes.npz`.
 
-    Scores of a run are kept in its folder, and what is there is not measured again.
+    Scores of a run are stored in its folder and not computed again.
 
     Parameters
     ----------
     subjects
-        Folders of runs, folders of such folders, or files of codes and factors: .npz with codes (n, d) and
-        factors (n, k), or .csv, .tsv and .parquet with columns z0, z1, ... and a column for each factor. Or
-        an encoder in an .onnx file, which encodes the data set `--data`.
+        Folders of runs, folders of such folders, trained models (zoo:NAME, see `unweave zoo list`), or files
+        of codes and factors: .npz with codes (n, d) and factors (n, k), or .csv, .tsv and .parquet with
+        columns z0, z1, ... and a column for each factor. Or an encoder in an .onnx file, which encodes the
+        data set `--data`.
     metrics
-        Names with commas between them, or quick, headline, study or all. See `unweave metrics list`.
+        Names separated by commas, or quick, headline, study or all. See `unweave metrics list`.
     representation
-        Codes are the means of q(z|x), or drawn from it.
+        Codes to measure: means of q(z|x), samples from it, or both.
     repeats
-        Measure so many times more, for 95% intervals; 20 is a good number.
+        Number of further measurements, for 95% intervals; 20 is a good choice.
     seed
         Seed of the points and of everything else that is random.
     points
-        How many points to train and to test on.
+        Number of points to train on and to test on.
     factors
         File of the factors (.npy, .csv, .tsv, .parquet) of a file that holds codes only.
     kinds
-        Kinds of factors that are not to be inferred, such as angle=circular:360,year=continuous.
+        Kinds of factors, such as angle=circular:360,year=continuous. Default: inferred from the values.
     standardise
-        Standardise codes without a scale of their own for metrics that depend on it; runs do so if needed.
+        Standardise codes for metrics that depend on their scale. Runs of methods without a prior always do.
     keep_codes
-        Keep the codes of the whole grid in the run's folder.
+        Store the codes of all combinations of factors in the run's folder.
     json
-        Write the scores into this file too.
+        Also write the scores to this file.
     plot
-        Draw the factor-latent matrices into this file.
+        Draw the factor-latent matrix to this file.
     device
-        Where runs encode: auto, cpu, cuda or cuda:1.
+        Device that encodes: auto, cpu, cuda or cuda:1.
     data
-        The data set that an .onnx file encodes: a name, or the path of your own. For a run: where your own
-        data lies now, if it has moved since the run was trained.
+        The data set that an .onnx file encodes: a name, or the path of your own. For a run: the new path of
+        your own data, if it has moved since the run was trained.
     data_root
         Folder of the official files of data sets.
     on
@@ -133,7 +134,7 @@ def evaluate_codes(
 
 @app.command(help_flags=[])
 def study(*tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]) -> None:
-    """Many runs as one piece of work: `unweave study plan | run | status | collect | retry | export`."""
+    """Train and measure many runs: `unweave study plan | run | status | collect | retry | export`."""
     from unweave.commands.study import study_app
 
     study_app()(tokens, exit_on_error=False, print_error=False)
@@ -160,26 +161,26 @@ def impossibility(
     device: str = "auto",
     data_root: Path | None = None,
 ) -> None:
-    """Entangle codes without changing their distribution: what labels see of it, and what is seen without.
+    """Entangle codes without changing their distribution; compare scores with and without labels.
 
     Parameters
     ----------
     subject
-        The folder of a run, or a data set, whose factors are then perfect codes.
+        The folder of a run, or the name of a data set, whose factors serve as perfect codes.
     output
         The picture's file.
     metrics
-        Names with commas between them, or quick, headline, study or all. See `unweave metrics list`.
+        Names separated by commas, or quick, headline, study or all. See `unweave metrics list`.
     mixing
-        By a reflection, as in the proof, or by a matrix of cosines, which mixes many codes more.
+        How codes are mixed: by a reflection, as in the proof, or by cosines, which mix many codes more.
     representation
-        Codes of a run are drawn from q(z|x), which is nearest to the prior, or are its means.
+        Codes of a run: samples from q(z|x), which are closest to the prior, or its means.
     points
-        How many points to train and to test on.
+        Number of points to train on and to test on.
     seed
         Seed of the points and of everything else that is random.
     device
-        Where a run encodes: auto, cpu, cuda or cuda:1.
+        Device that encodes: auto, cpu, cuda or cuda:1.
     data_root
         Folder of the official files of data sets.
     """
@@ -218,7 +219,7 @@ def report(
     representation: str = "mean",
     scores: str | None = None,
 ) -> None:
-    """Answer the questions of the study from tables of results: a page, its figures and its tables.
+    """Write a report on tables of results: one page, its figures and its tables.
 
     Parameters
     ----------
@@ -229,11 +230,11 @@ def report(
     published
         Folder of the published results (results_*.csv), to report on, alone or with the others.
     mapping
-        TOML file that says which column is what, for tables of other tools.
+        TOML file with the meaning of each column, for tables of other tools.
     representation
-        Whose scores are compared: mean or sampled.
+        Codes whose scores are compared: mean or sampled.
     scores
-        Metrics to compare, with commas between them. Default: the six of the study.
+        Metrics to compare, separated by commas. Default: the six of the study.
     """
     from unweave.commands.report import make_report
 
@@ -268,30 +269,30 @@ def select(
 ) -> None:
     """Choose runs: those that agree best with other runs (UDR, ModelCentrality), or the best by a few labels.
 
-    Codes and comparisons are kept, so a stopped command goes on and a second one answers at once.
+    Codes and comparisons are stored, so a stopped command resumes and a second one answers at once.
 
     Parameters
     ----------
     study
         The folder of a study, or a folder of runs.
     by
-        What to choose by: UDR, ModelCentrality or both, each for itself; or DCI and MIG on a few labels.
+        Criterion: UDR, ModelCentrality or both; or DCI and MIG on a few labels.
     within
         Compare a run with the other seeds of its setting, or with all runs of the study.
     top
-        How many of the best runs to show.
+        Number of best runs to show.
     metrics
-        Supervised metrics to judge the choice by, with commas between them. Default: the six of the study.
+        Supervised metrics to judge the choice by, separated by commas. Default: the six of the study.
     images
-        How many images to compare the runs on.
+        Number of images to compare the runs on.
     labels
-        How many labelled images "few_labels" may use.
+        Number of labelled images that "few_labels" uses.
     data
-        The data set, where the study has several; or where your own data lies now, if it has moved.
+        The data set, if the study has several; or the new path of your own data, if it has moved.
     output
         Table of the scores (.parquet or .csv). Default: selection.parquet in the study's folder.
     device
-        Where runs encode: auto, cpu, cuda or cuda:1.
+        Device that encodes: auto, cpu, cuda or cuda:1.
     data_root
         Folder of the official files of data sets.
     """
@@ -333,8 +334,9 @@ def explore(
     Parameters
     ----------
     subjects
-        The folder of a run, of a study or of several runs, a study's table (results.parquet), or codes and
-        images in a file (codes.npz). Two to eight runs are compared.
+        The folder of a run, of a study or of several runs, a trained model (zoo:NAME, see `unweave zoo
+        list`), a study's table (results.parquet), or codes and images in a file (codes.npz). Two to eight
+        runs are compared.
     encoder
         Your own encoder: an ONNX file, or path/to/file.py:Name. Needs --data.
     decoder
@@ -342,21 +344,21 @@ def explore(
     published
         Folder of the published results (results_*.csv), to explore, alone or with tables.
     mapping
-        TOML file that says which column is what, for tables of other tools.
+        TOML file with the meaning of each column, for tables of other tools.
     port
-        Port to serve on; 0: any that is free.
+        Port to serve on; 0 means any free port.
     host
-        Address to serve on. Other than loopback, visitors need the token in the address that is printed.
+        Address to serve on. Unless it is a loopback address, visitors need the token in the printed address.
     open_page
         Open the page in a browser.
     wait
-        Accept a folder in which nothing is yet: the page shows what is trained there later.
+        Accept an empty folder: the page shows runs as soon as they are trained there.
     export
-        Write the run's page into this one file instead, which needs no server.
+        Write the run's page to this file instead; it needs no server.
     device
-        Where the run decodes: auto, cpu, cuda or cuda:1.
+        Device that decodes: auto, cpu, cuda or cuda:1.
     data
-        The data set of an encoder; or where your own data lies now, if it has moved since the run was
+        The data set of an encoder; or the new path of your own data, if it has moved since the run was
         trained.
     data_root
         Folder of the official files of data sets.

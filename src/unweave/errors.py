@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class UnweaveError(ValueError):
-    """Something the user can put right.
+    """A mistake that the user can correct.
 
     The message is one sentence: what was expected, what came, what to do. The command line prints it
     without a traceback and exits with status 2.

@@ -23,7 +23,7 @@ def hold(path: Path) -> Iterator[None]:
     """Hold path.lock; the system releases it when the process ends, also after a kill.
 
     Others wait, including threads of this process. The lock file stays: removing it would let a third one in.
-    On a file system without locks nobody waits, so writers must check what others wrote.
+    On a file system without locks no process waits, so writers must check what others wrote.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("a", encoding="utf-8") as file:

@@ -28,7 +28,7 @@ Rows: TypeAlias = int | NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Stream:
-    """A table of random numbers with endless rows.
+    """A table of random numbers with unlimited rows: a pure function of seed, purpose, step, row and column.
 
     >>> stream = Stream.of(0).child("colour")
     >>> bool((stream.uniform(100, 3)[40:50] == stream.skip(40).uniform(10, 3)).all())

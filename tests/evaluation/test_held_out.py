@@ -210,7 +210,7 @@ def test_the_command_measures_a_part(run: Run) -> None:
 
 
 def test_a_trained_model_does_not_extrapolate(tmp_path: Path) -> None:
-    """Montero et al. (2021), Schott et al. (2022): reconstruction and R2 of the factor fail beyond its range."""
+    """Montero et al. (2021), Schott et al. (2022): reconstruction and R2 of x fail beyond its range."""
     small = Path(__file__).parents[1] / "integrations" / "small_architecture.py"
     settings = SETTINGS | {"steps": 300, "batch": 32, "latents": 4, "learning_rate": 0.01}
     settings["architecture"] = f"{small}:SMALL"

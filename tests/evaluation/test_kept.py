@@ -81,7 +81,7 @@ def test_kept_codes_are_looked_up(run: unweave.Run, monkeypatch: pytest.MonkeyPa
 def test_unusable_files_are_explained(run: unweave.Run) -> None:
     path = run.path / "scores.json"
     path.write_text("{")
-    with pytest.raises(UnweaveError, match=r"cannot read .*scores.json.* Delete it to measure the run anew"):
+    with pytest.raises(UnweaveError, match=r"cannot read .*scores.json.* Delete it to measure the run again"):
         evaluate_run(run, "mig", effort=EFFORT)
     write_json(path, {"schema": 1, "evaluations": [{"schema": 1}]})
     with pytest.raises(UnweaveError, match=r"cannot use .*json: these are not scores that unweave wrote"):

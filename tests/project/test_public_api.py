@@ -20,6 +20,7 @@ MODULES = (
     "unweave.integrations",
     "unweave.methods",
     "unweave.metrics",
+    "unweave.migration",
     "unweave.plugins",
     "unweave.report",
     "unweave.selection",

@@ -1,7 +1,7 @@
-"""A session with an installed wheel, without the repository: evaluate, train, study, report, explore, plug-in.
+"""A session with an installed wheel, without the repository: evaluate, train, report, explore, plug-ins.
 
-`python tests/project/wheel_session.py [WHEEL]` builds the wheel unless one is named, installs it with all of its
-dependencies into a new environment and runs the session there. This takes a few minutes.
+`python tests/project/wheel_session.py [WHEEL]` builds the wheel unless one is named, installs it with all of
+its dependencies into a new environment and runs the session there. This takes a few minutes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,14 @@ import venv
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 ROOT = Path(__file__).parents[2]
 WINDOWS = os.name == "nt"
+METRIC = """
+def spread(codes, factors):
+    return float(codes.std(axis=0).mean())
+"""
 PARTS = '''
 from dataclasses import dataclass
 from typing import ClassVar
@@ -43,11 +49,6 @@ class MyVAE(Method):
         return Losses({AUTOENCODER: forward.reconstruction + self.gamma * forward.kl}, elbo_terms(forward))
 
 
-def spread(codes, factors):
-    """Mean deviation of the codes."""
-    return float(np.std(codes, axis=0).mean())
-
-
 def bars():
     """One horizontal and one vertical bar."""
 
@@ -61,7 +62,7 @@ def bars():
 '''
 STUDY = """
 name = "small"
-metrics = ["mig", "modularity", "parts.py:spread"]
+metrics = ["mig", "modularity", "metric.py:spread"]
 representations = ["mean"]
 points = [40, 20]
 [shared]
@@ -77,36 +78,40 @@ gamma = [1, 4]
 [[methods]]
 name = "beta_vae"
 """
-# One process for all commands: every new process would import torch again.
+# Commands of one line share a process: every new one would import torch, or compile metrics, again.
 COMMANDS = """
 import sys
 from pathlib import Path
 
-import numpy as np
 
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+
+if sys.argv[1] == "without_torch":
+    sys.meta_path.insert(0, NoTorch())
 import unweave
 from unweave.cli import main
 
 assert unweave.__file__.startswith(sys.prefix), f"unweave comes from {unweave.__file__}"
-factors = np.random.default_rng(0).integers(0, 3, (300, 2))
-np.savez("codes.npz", codes=factors + 0.1 * np.random.default_rng(1).normal(size=(300, 2)), factors=factors)
-for line in Path("commands.txt").read_text().splitlines():
-    runs = [str(path.parent) for path in Path("runs").glob("*/spec.json")]
-    sys.argv = ["unweave", *line.replace("RUN", *runs or [""]).split()]
+for line in sys.argv[2:]:
+    runs = [str(path.parent) for path in Path("study", "runs").glob("*/spec.json")]
+    sys.argv = ["unweave", *line.replace("RUN", (runs or [""])[0]).split()]
     print("$", *sys.argv, flush=True)
     try:
         main()
     except SystemExit as ended:
         assert not ended.code, ended.code
 """
-LINES = """cite
-data show dsprites -o sheet.png
-evaluate codes.npz --metrics mig,parts.py:spread --json scores.json --plot scores.png
-train parts.py:MyVAE --data parts.py:bars --architecture mlp --steps 4 --batch 4 --latents 2 --quiet
-study run study.toml -o study --device cpu --workers 1 --quiet
-report study -o report
-explore RUN --export page.html
-"""
+MEASURE = (
+    "data show dsprites -o sheet.png",
+    "evaluate codes.npz --metrics mig,metric.py:spread --json scores.json",
+)
+TRAIN = ("study run study.toml -o study --device cpu --workers 1 --quiet", "explore RUN --export page.html")
+REPORT = ("report study -o report",)
+SERVE = ("explore study --no-open",)
 
 
 def build(folder: Path) -> Path:
@@ -127,12 +132,17 @@ def install(wheel: Path, folder: Path, options: Sequence[str] = ()) -> Path:
 
 
 def run_session(commands: Path, folder: Path) -> None:
-    """Run all commands in a folder, then look at the study's page."""
+    """Measure without torch, train, report without torch, and look at the page of the study without torch."""
+    (folder / "metric.py").write_text(METRIC)
     (folder / "parts.py").write_text(PARTS)
     (folder / "study.toml").write_text(STUDY)
-    (folder / "commands.txt").write_text(LINES)
-    subprocess.run([commands / "python", "-c", COMMANDS], cwd=folder, check=True)
-    made = ["sheet.png", "scores.json", "scores.png", "study/results.parquet", "report/index.html", "page.html"]
+    generator = np.random.default_rng(0)
+    factors = generator.integers(0, 3, (300, 2))
+    np.savez(folder / "codes.npz", codes=factors + 0.1 * generator.normal(size=(300, 2)), factors=factors)
+    subprocess.run([commands / "unweave", "cite"], cwd=folder, check=True)
+    for torch, lines in (("without_torch", MEASURE), ("torch", TRAIN), ("without_torch", REPORT)):
+        subprocess.run([commands / "python", "-c", COMMANDS, torch, *lines], cwd=folder, check=True)
+    made = ["sheet.png", "scores.json", "study/results.parquet", "page.html", "report/index.html"]
     assert [name for name in made if not (folder / name).is_file()] == []
     assert "my_vae" in (folder / "report" / "index.html").read_text(encoding="utf-8")
     explore(commands, folder)
@@ -140,15 +150,16 @@ def run_session(commands: Path, folder: Path) -> None:
 
 def explore(commands: Path, folder: Path) -> None:
     """Serve the study, and fetch the page, its scripts, its styles and its data."""
-    words = [commands / "unweave", "explore", "study", "--no-open"]
+    words = [str(commands / "python"), "-c", COMMANDS, "without_torch", *SERVE]
     with subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout
-            address = re.search(r"http://\S+/", server.stdout.readline())
-            assert address
-            page = fetched(address[0])
-            for name in ["api/subject", *re.findall(r'(?:src|href)="([\w./-]+\.(?:js|css))"', page)]:
-                assert fetched(address[0] + name)
+            address = next(found for line in server.stdout if (found := re.search(r"http://\S+/", line)))[0]
+            page = fetched(address)
+            parts = re.findall(r'(?:src|href)="([\w./-]+\.(?:js|css))"', page)
+            assert len(parts) > 1, page
+            for name in ["api/subject", *parts]:
+                assert fetched(address + name)
         finally:
             server.kill()
 
@@ -167,7 +178,6 @@ def main(words: Sequence[str]) -> None:
         work = folder / "work"
         work.mkdir()
         run_session(install(wheel, folder / "environment"), work)
-    print("The wheel works.")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ MLFLOW = "needs the extra mlflow; see tests/loggers/test_mlflow.py"
 WATCHED = "opens a page that stays until Ctrl-C; see tests/explore/test_live_command.py"
 OFFICIAL = "needs the official files of the data set, which are not part of the project"
 CONDITION = "needs a run on data with a condition; see tests/evaluation/test_held_out.py"
+DLIB = "needs results of disentanglement_lib; see tests/migration"
 REASONS = {
     "data fetch cars3d": DOWNLOADS,
     "data fetch dsprites": DOWNLOADS,
@@ -36,6 +37,8 @@ REASONS = {
     "data render shapes3d": OFFICIAL,
     "data render dsprites": "writes a table of 377 MB; tests/data/test_cache.py writes small ones",
     "data render NAME": "writes a table of hundreds of MB; tests/data/test_cache.py writes small ones",
+    "migrate disentanglement_lib output/ -o old.parquet": DLIB,
+    "migrate disentanglement_lib results/gin/train.gin": DLIB,
     "report --published published/ -o report/": PUBLISHED,
     "report study/ --published published/": PUBLISHED,
     "evaluate RUN --data elsewhere/toys": OWN_DATA,
@@ -70,19 +73,24 @@ REPLACED = {
     "data inspect toys/": "data inspect pictures",
     "data show NAME -o sheet.png": "data show dsprites -o sheet.png",
     "explore STUDY": "explore studies/small",
+    "explore old.parquet": "explore results.parquet",
     "metrics explain NAME": "metrics explain mig",
+    "report old.parquet -o report": "report study/ -o report/",
     "report studies/capacity -o report": "report study/ -o report/",
     "report studies/smoke -o report": "report study/ -o report/",
+    "select STUDY --by udr": "select studies/capacity --by udr --top 3",
     "select studies/capacity --metrics mig,dci": "select studies/capacity --metrics mig,modularity",
     "study collect /project/smoke": "study collect studies/smoke",
     "study collect part0 part1 part2 --output results.parquet": (
         "study collect studies/small studies/part1 studies/part2 --output parts.parquet"
     ),
+    "study collect STUDY": "study collect studies/small",
     "study collect comparison": "study collect studies/small",
     "study collect studies/mini": "study collect studies/small",
     "study export --what runs": "study export studies/small --what runs",
     "study plan locatello2019": "study plan locatello2019 --no-measure",
     "study plan smoke": "study plan smoke --no-measure",
+    "study run locatello2019": "study plan locatello2019 --no-measure",
     "study run locatello2019_mini -o studies/mini": "study plan locatello2019_mini --no-measure",
     "study run locatello2020_weak": "study plan locatello2020_weak --no-measure",
     "study run smoke": "study run studies/smoke",

@@ -38,19 +38,19 @@ def compare_runs(
     b
         Folder of the second run.
     metrics
-        Names with commas between them, or quick, headline, study or all. See `unweave metrics list`.
+        Names separated by commas, or quick, headline, study or all. See `unweave metrics list`.
     representation
-        Codes are the means of q(z|x), or drawn from it.
+        Codes to measure: means of q(z|x), or samples from it.
     repeats
-        How many further samples the intervals are made of.
+        Number of further measurements for the intervals.
     seed
         Seed of the points and of everything else that is random.
     points
-        How many points to train and to test on.
+        Number of points to train on and to test on.
     csv
-        Write the table into this file too.
+        Also write the table to this file.
     device
-        Where runs encode: auto, cpu, cuda or cuda:1.
+        Device that encodes: auto, cpu, cuda or cuda:1.
     data
         The data set to compare on, if not that of the runs: a name, or the path of your own.
     data_root

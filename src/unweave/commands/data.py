@@ -34,7 +34,7 @@ class Files:
 
 @data_app.command(name="list")
 def list_data(*, files: Files | None = None) -> None:
-    """List all data sets: what they hold, whether they need a file, and whether it is here."""
+    """List all data sets: what they hold, whether they need a file, and whether it is available."""
     from unweave.data.catalogue import CATALOGUE, plugin_entries
     from unweave.places import data_root
 
@@ -58,7 +58,7 @@ def show(
     table: Path | None = None,
     files: Files | None = None,
 ) -> None:
-    """Draw a sheet of a data set: a row of images for each factor, and some at random.
+    """Draw images of a data set: a row for each factor, and some at random.
 
     Parameters
     ----------
@@ -66,9 +66,9 @@ def show(
         The data set, as in `unweave data list`; or your own: a folder of pictures, an .npz or .npy file, or a
         table of pictures.
     output
-        The picture's file. Default: NAME.png in this folder.
+        File of the picture. Default: NAME.png in this folder.
     seed
-        Seed of what is drawn at random.
+        Random seed.
     table
         For a folder: the table of factors (.csv, .tsv, .parquet, .jsonl). Default: factors.csv in the folder.
     """
@@ -85,7 +85,7 @@ def show(
 
 @data_app.command
 def fetch(name: str, *, files: Files | None = None) -> None:
-    """Download the official files of a data set, check them and put them in place.
+    """Download and check the official files of a data set.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def render(name: str, *, files: Files | None = None) -> None:
 
 @data_app.command
 def inspect(name: str, *, table: Path | None = None, files: Files | None = None) -> None:
-    """Say what can be done with a data set, or with your own images.
+    """List what can be done with a data set, or with your own images.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ from unweave.training.trainer import pick_device
 
 def study_app() -> App:
     """The commands about studies."""
-    app = command_app("unweave study", "Many runs as one piece of work.")
+    app = command_app("unweave study", "Train and measure many runs, with one table of results.")
     for command in (plan, run, status, retry, export):
         app.command(command)
     app.command(collect_table, name="collect")
@@ -46,7 +46,7 @@ def study_app() -> App:
 
 
 def list_presets() -> None:
-    """List the studies that have a name."""
+    """List the built-in studies."""
     for name, make in PRESETS.items():
         print(f"{name}: {(make.__doc__ or '').splitlines()[0]}")
 
@@ -59,7 +59,7 @@ def plan(
     data_root: Path | None = None,
     measure: bool = True,
 ) -> None:
-    """Say what a study has, and how long it will take here.
+    """Print the runs of a study, and estimate how long it takes on this machine.
 
     Parameters
     ----------
@@ -68,11 +68,11 @@ def plan(
     device
         auto, cpu, cuda or cuda:1.
     population
-        Runs that train together. Default: what suits the device.
+        Number of runs that train together. Default: what suits the device.
     data_root
         Folder of the official files of data sets.
     measure
-        Train for some seconds to see how fast this machine is.
+        Train for some seconds to measure the speed of this machine.
     """
     at_least_one(population=population)
     spec, folder = study_named(study)
@@ -113,7 +113,7 @@ def run(
     checkpoint_every: int = 10_000,
     data_root: Path | None = None,
 ) -> None:
-    """Train and measure all runs of a study, or go on with it; a second one in another terminal joins.
+    """Train and measure all runs of a study, or resume it; a second command in another terminal joins.
 
     Parameters
     ----------
@@ -126,11 +126,11 @@ def run(
     device
         auto, cpu, cuda or cuda:1.
     population
-        Runs that train together. Default: what suits the device.
+        Number of runs that train together. Default: what suits the device.
     engine
         local: processes of this machine; ray: a Ray cluster (needs unweave[ray]); slurm: Slurm jobs.
     address
-        Of the Ray cluster, as in auto or ray://host:10001. Default: one of its own on this machine.
+        Address of the Ray cluster, such as auto or ray://host:10001. Default: a new one on this machine.
     partition
         Slurm partition of the jobs.
     time
@@ -138,19 +138,19 @@ def run(
     gres
         Generic resources of each Slurm job, as in gpu:1.
     cpus
-        Cores of each Slurm job.
+        CPU cores of each Slurm job.
     array
-        Slurm jobs. Default: 8, or one for each population if these are fewer.
+        Number of Slurm jobs. Default: 8, or one for each population if these are fewer.
     sbatch
         Further arguments of sbatch, as in "--account=lab --qos=high".
     shard
         i/n: only the i-th of n parts (from 0), for other schedulers.
     steps
-        Train all runs for so many steps: another, shorter study.
+        Train all runs for this number of steps: another, shorter study.
     metrics
-        Measure these too: names, or quick, headline, study or all.
+        Further metrics: names, or quick, headline, study or all.
     keep_codes
-        Keep the codes of the whole grid in the runs' folders.
+        Store the codes of all combinations of factors in the runs' folders.
     checkpoint_every
         Steps between two checkpoints.
     data_root
@@ -197,7 +197,7 @@ def run(
 
 
 def status(study: Path) -> None:
-    """Say how far a study is.
+    """Print the progress of a study.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def status(study: Path) -> None:
 
 
 def retry(study: Path) -> None:
-    """Open what has failed again; the next `run` tries it.
+    """Mark failed tasks to be tried again by the next `run`.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def export(
     output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("results.csv"),
     what: Literal["scores", "runs"] = "scores",
 ) -> None:
-    """Write scores, or one line a run, as CSV or Parquet.
+    """Write all scores, or one line for each run, as CSV or Parquet.
 
     Parameters
     ----------

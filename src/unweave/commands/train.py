@@ -68,17 +68,17 @@ class Options:
     """How your own images get their size: pad (black border), resize or crop. Default: pad, or resize with
     --image-size."""
     preset: str = "study"
-    """Settings to start from: study (the published models'), or quick (minutes on a CPU)."""
+    """Settings to start from: study (those of the published models), or quick (minutes on a CPU)."""
     seed: int | None = None
     """The seed of everything that is random. Default: 0."""
     seeds: str | None = None
-    """Several runs, which train together: 0-7, or 1,3,5."""
+    """Seeds of several runs that train together: 0-7, or 1,3,5."""
     sweep: Annotated[list[str], Parameter(negative=())] = dataclasses.field(default_factory=list)
     """Several values of a setting, as in beta=1,2,4 or divergence=mmd,stein; may be given more than once."""
     steps: int | None = None
     """Updates of the networks. Default: 300,000 (study; half of it for factor_vae), 3,000 (quick)."""
     batch: int | None = None
-    """Images a step. Default: 64."""
+    """Images in a batch. Default: 64."""
     latents: int | None = None
     """Dimensions of the code. Default: 10."""
     architecture: str | None = None
@@ -87,9 +87,9 @@ class Options:
     """p(x|z): bernoulli, gaussian, gaussian_unit, gaussian_learned, laplace or continuous_bernoulli.
     Default: bernoulli."""
     learning_rate: float | None = None
-    """Of the run's optimiser. Default: 1e-4 (study), 1e-3 (quick)."""
+    """Learning rate of the run's optimiser. Default: 1e-4 (study), 1e-3 (quick)."""
     player_rate: float | None = None
-    """Factor on the learning rates that players, such as discriminators, have of their own. Default: 1
+    """Factor on the learning rates of players that have their own, such as discriminators. Default: 1
     (study), 10 (quick)."""
     optimiser: str | None = None
     """The optimiser: adam, or adamw (with --weight-decay). Default: adam."""
@@ -104,9 +104,9 @@ class Options:
     precision: Precision | None = None
     """Arithmetic of the networks: float32, tf32 or bf16. Default: bf16 on a GPU, float32 on a CPU."""
     out: Path = Path("runs")
-    """Folder in which each run gets a folder."""
+    """Folder of the run folders."""
     device: str = "auto"
-    """auto, cpu, cuda or cuda:1."""
+    """Device that trains: auto, cpu, cuda or cuda:1."""
     log_every: int = 100
     """Steps between two lines of the log."""
     checkpoint_every: int = 10_000
@@ -120,7 +120,7 @@ class Options:
     watch: bool = False
     """Open a page in the browser that shows the losses while the runs train."""
     log_to: Annotated[list[str], Parameter(negative=())] = dataclasses.field(default_factory=list)
-    """Send losses, scores and pictures to a tracker too: tensorboard, wandb or mlflow (extras of unweave), or
+    """Also send losses, scores and pictures to a tracker: tensorboard, wandb, mlflow (extras of unweave), or
     your own logger, file.py:Name; may be given more than once."""
 
 

@@ -16,7 +16,7 @@ def watching(folder: Path) -> Iterator[None]:
     """Serve and open the page of a folder while runs train in it.
 
     On a terminal, the page stays after a training that succeeded, until Ctrl-C. Elsewhere, as in a batch job,
-    nobody could end it, so it ends with the training.
+    no Ctrl-C can end it, so it ends with the training.
     """
     command = [sys.executable, "-m", "unweave", "explore", str(folder), "--wait"]
     # A Ctrl-C on the terminal reaches this process too, and ends it quietly.
@@ -26,7 +26,7 @@ def watching(folder: Path) -> Iterator[None]:
             if line:
                 say(f"watch {line.partition(' (')[0]}")
             else:
-                print_problem("The page cannot be served; training goes on without it.")
+                print_problem("The page cannot be served; training continues without it.")
             yield
             if line and sys.stdin.isatty() and sys.stderr.isatty():
                 say("The page stays open. Ctrl-C ends it.")

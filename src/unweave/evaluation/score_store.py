@@ -141,7 +141,7 @@ class _Failures:
 def all_kept(
     folder: RunFolder, metrics: Sequence[str], representations: Sequence[str], effort: Effort
 ) -> bool:
-    """Whether a run's folder has all these scores, so that nobody need load its networks.
+    """Whether a run's folder has all these scores, so that its networks need not be loaded.
 
     Which points they are from depends on the data, which is not opened: any protocol of a metric counts.
     """
@@ -205,17 +205,17 @@ def kept_scores(folder: RunFolder, on: Part = "training") -> list[Scores]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:
-        raise UnweaveError(f"cannot read {path}: {error}. Delete it to measure the run anew.") from error
+        raise UnweaveError(f"cannot read {path}: {error}. Delete it to measure the run again.") from error
     if not isinstance(record, dict) or "schema" not in record:
         return []  # of a version whose scores did not say from which points they are: measured anew
     try:
         return [Scores.from_dict(part) for part in record["evaluations"]]
     except (KeyError, TypeError, UnweaveError) as error:
-        raise UnweaveError(f"cannot use {path}: {error} Delete it to measure the run anew.") from error
+        raise UnweaveError(f"cannot use {path}: {error} Delete it to measure the run again.") from error
 
 
 def _add(folder: RunFolder, now: Scores, effort: Effort, on: Part) -> None:
-    """Put scores into the folder, beside those that are there, also such that came meanwhile."""
+    """Merge scores into those of the folder, including those that another process has just written."""
     with hold(folder.path / "scores"):
         records = kept_scores(folder, on)
         mine = [r for r in _of_effort(records, effort) if r.representation == now.representation]
@@ -266,7 +266,7 @@ def _kept_grid(run: Run, points: int) -> Posterior | None:
         return None
     tensors = read_tensors(path)
     if set(tensors) != {"mean", "log_var"} or len(tensors["mean"]) != points:
-        raise UnweaveError(f"{path} has no codes of all {points:,} points. Delete it to make them anew.")
+        raise UnweaveError(f"{path} has no codes of all {points:,} points. Delete it to compute them again.")
     return Posterior(tensors["mean"].numpy(), tensors["log_var"].numpy())
 
 

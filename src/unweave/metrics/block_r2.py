@@ -51,7 +51,7 @@ def block_r2(
     Blocks are lists of column numbers, `code_blocks=[[0, 1], [2]]`. By default each code and each factor is a
     block of its own: identifiability up to permutation and an invertible function of each code.
 
-    The entries of `r2` off the matching tell whether a block of codes also holds other factors.
+    The entries of `r2` off the matching show whether a block of codes also holds other factors.
 
     Differs from [1]: there the blocks are known and there is no matching.
 

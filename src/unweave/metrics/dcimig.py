@@ -14,9 +14,9 @@ from unweave.metrics.information import entropies, mutual_information, numbered
 
 
 def dcimig(codes: ArrayLike, factors: ArrayLike, *, bins: int = 20) -> float:
-    """Return the share of the factors' entropy that codes of their own hold.
+    """Return the share of the factors' entropy that dedicated codes hold.
 
-    Each code i belongs to the factor it tells most about, with the gap G_i to its second factor. The
+    Each code i belongs to the factor it is most informative about, with the gap G_i to its second factor. The
     score is sum_j max(G_i of the codes of factor j) / sum_j H(v_j); a factor without a code adds 0. From 0
     to 1, higher is better. A single factor has no rival.
 

@@ -55,8 +55,8 @@ def downstream(
 
     - "logistic": logistic regression, one class against the rest, with C from 10 values by 5 folds:
       LogisticRegressionCV(Cs=10, cv=KFold(5)) of the scikit-learn of the published study [1]. More points
-      can lower its accuracy: no line tells a middle value of an ordered factor from the rest, so "no" is the
-      best answer for that class whatever C is, and of ten equally good C the smallest is taken, 1e-4. Which
+      can lower its accuracy. No line separates a middle value of an ordered factor from the rest, so "no" is
+      the best answer for that class for every C, and of ten equally good C the smallest is taken, 1e-4. Which
       of these classes wins is then mostly decided by how often each occurs in the training rows: chance. A
       perfect code of dSprites has 0.358 after 1,000 points and 0.331 after 10,000; with scikit-learn too.
     - "trees": gradient boosted trees with the defaults of the scikit-learn (0.21) of [1]: 100 rounds,
@@ -64,7 +64,7 @@ def downstream(
       equally good codes.
 
     Differs from [1]: the rows of a smaller size are the first rows of a larger one, and the test rows are
-    the same for all sizes; there all are drawn anew.
+    the same for all sizes; there all are drawn again for each size.
 
     [1] Locatello et al., Challenging common assumptions in the unsupervised learning of disentangled
     representations, ICML 2019.

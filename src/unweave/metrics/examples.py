@@ -1,8 +1,8 @@
 """What typical codes score: five codes of dSprites' factors, and the scores of every metric on them.
 
 A number such as 0.25 says little without knowing what a perfect code gets and what noise gets. The scores
-take minutes to compute, so they lie in a file beside this one; `python -m unweave.metrics.examples` writes
-it anew.
+take minutes to compute, so they are stored in a file next to this one; `python -m unweave.metrics.examples`
+writes it.
 """
 
 from __future__ import annotations

@@ -21,12 +21,12 @@ ROUNDING = 1e-12
 
 
 def jemmig(codes: ArrayLike, factors: ArrayLike, *, bins: int = 20) -> float:
-    """Return the joint entropy minus the mutual information gap, normalised and turned around.
+    """Return the joint entropy minus the mutual information gap, normalised and subtracted from 1.
 
-    JEMMIG_j = H(z_a, v_j) - I(z_a; v_j) + I(z_b; v_j), where a and b are the codes that tell most and
-    second most about factor j; the score is mean_j 1 - JEMMIG_j / (H(v_j) + log bins). From 0 to 1,
-    higher is better. A single code has no rival: I(z_b; v_j) = 0. Of codes that tell equally much, a is the
-    one with the smallest joint entropy.
+    JEMMIG_j = H(z_a, v_j) - I(z_a; v_j) + I(z_b; v_j), where a and b are the codes with the most and
+    the second most information about factor j. The score is mean_j 1 - JEMMIG_j / (H(v_j) + log bins). From 0
+    to 1, higher is better. For a single code I(z_b; v_j) = 0. Of codes with equal information, a is the one
+    with the smallest joint entropy.
 
     Differs from [1]: plug-in information of binned codes, where [1] bins samples of q(z|x); and the
     normalised score is subtracted from 1 (as in Carbonneau et al., "Measuring Disentanglement: A Review
@@ -42,7 +42,7 @@ def jemmig(codes: ArrayLike, factors: ArrayLike, *, bins: int = 20) -> float:
     bin_labels, values = discretise(codes, bins), numbered(checked)
     information = information_of_labels(bin_labels, values)
     ranked = np.sort(np.vstack([information, np.zeros(values.shape[1])]), axis=0)
-    # Of codes that tell equally much, up to rounding, the one that holds least else counts.
+    # Of codes with equal information, up to rounding, the one with the smallest joint entropy counts.
     best = information >= ranked[-1] - ROUNDING
     joint = np.where(best, joint_entropies(bin_labels, values), np.inf).min(axis=0)
     loss = joint - ranked[-1] + ranked[-2]

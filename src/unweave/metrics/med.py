@@ -18,7 +18,7 @@ def med(codes: ArrayLike, factors: ArrayLike, *, bins: int = 20, top: int | None
     """Return the disentanglement of the matrix R_ij = I(z_i; v_j) / sum_i I(z_i; v_j).
 
     MED = sum_i w_i (1 - H_k(R_i / sum_j R_ij)), w_i = sum_j R_ij / sum R, H_k the entropy to base k. From
-    0 to 1, higher is better; 0 if no code tells anything. With one factor an informative code scores 1.
+    0 to 1, higher is better; 0 if no code is informative. With one factor an informative code scores 1.
     With `top`, the score of the `top` most disentangled codes of each factor ("Top-k MED"), where a code
     belongs to the factor it has the largest R for.
 

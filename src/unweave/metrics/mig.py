@@ -24,12 +24,12 @@ from unweave.streams import Stream
 def mig(codes: ArrayLike, factors: ArrayLike, *, bins: int = 20) -> float:
     """Return the mutual information gap of binned codes, as in [2].
 
-    MIG = mean_j (I(z_a; v_j) - I(z_b; v_j)) / H(v_j), where a and b are the codes that tell most and
-    second most about factor j. From 0 to 1, higher is better. A single code has no rival: I(z_b) = 0.
+    MIG = mean_j (I(z_a; v_j) - I(z_b; v_j)) / H(v_j), where a and b are the codes with the most and
+    the second most information about factor j. From 0 to 1, higher is better. For a single code I(z_b) = 0.
 
     A code of `bins` bins cannot name more than `bins` values: with 20 bins a perfect dSprites code scores
-    0.902 over the whole grid, and 0.896 from 10,000 points with five codes of noise, which tell something
-    by chance; a perfect Cars3D code 0.819.
+    0.902 over the whole grid, and 0.896 from 10,000 points with five codes of noise, which are informative
+    by chance; a perfect Cars3D code scores 0.819.
 
     Differs from [1] (equation 6): bins instead of q(z|x), see `mig_posterior`.
 

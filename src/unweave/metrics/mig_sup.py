@@ -1,4 +1,4 @@
-"""MIG-sup: the mutual information gap seen from the codes, each of which should tell of one factor.
+"""MIG-sup: the mutual information gap of codes, each of which should be informative about one factor.
 
 Li, Murkute, Gyawali, Wang, "Progressive Learning and Disentanglement of Hierarchical Representations",
 ICLR 2020 [1].
@@ -17,10 +17,10 @@ from unweave.metrics.information import entropies, mutual_information, numbered
 def mig_sup(codes: ArrayLike, factors: ArrayLike, *, bins: int = 20, active: float = 0.01) -> float:
     """Return the mean over active codes of the gap between their two best factors.
 
-    MIG-sup = mean_i (U_ia - U_ib), U_ij = I(z_i; v_j) / H(v_j), where a and b are the factors that code i
-    tells most and second most about. From 0 to 1, higher is better. As in the authors' program a code is
-    active if its variance is above 0.01, so the score depends on the scale of the codes; active=0 takes
-    all that vary. No active code: 0. A single factor has no rival: U_ib = 0.
+    MIG-sup = mean_i (U_ia - U_ib), U_ij = I(z_i; v_j) / H(v_j), where a and b are the factors about which
+    code i has the most and the second most information. From 0 to 1, higher is better. As in the authors'
+    program a code is active if its variance is above 0.01, so the score depends on the scale of the codes;
+    active=0 takes all that vary. Without an active code the score is 0. For a single factor U_ib = 0.
 
     Differs from [1]: information of binned codes, like `mig`, instead of an integral over q(z|x).
 

@@ -21,7 +21,7 @@ def modularity(
     """Return the mean over codes of 1 - sum_{j != best} I_j^2 / (I_best^2 (k - 1)).
 
     I_j is the plug-in information between the binned code and factor j. From 0 to 1, higher is better.
-    With one factor a code that tells anything scores 1. A dead code, with no information at all, counts 0
+    With one factor an informative code scores 1. A dead code, with no information at all, counts 0
     as in [2], or is left out on request; if all are dead the score is 0. A code of pure noise is not
     dead: the small accidents of counting score about 0.7.
 

@@ -32,8 +32,8 @@ def rmig(
 ) -> float:
     """Return the mutual information gap of Gaussian posteriors q(z|x) = N(mean, exp(log_var)) over bins.
 
-    RMIG = mean_j (I(z_a; v_j) - I(z_b; v_j)) / H(v_j), where a and b are the codes that tell most and second
-    most about factor j. From 0 to 1, higher is better. A single code has no rival: I(z_b; v_j) = 0.
+    RMIG = mean_j (I(z_a; v_j) - I(z_b; v_j)) / H(v_j), where a and b are the codes with the most and the
+    second most information about factor j. From 0 to 1, higher is better. For a single code I(z_b; v_j) = 0.
 
     Each code has `bins` bins of equal width between the limits. Q(bin | x) is the density of q(z|x) at the
     centre of the bin, normalised to sum 1; a posterior that is narrower than the bins lies in the bin of its

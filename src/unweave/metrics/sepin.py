@@ -1,4 +1,4 @@
-"""SEPIN: how much each code tells about the image that the other codes do not tell.
+"""SEPIN: the information of each code about the image that the other codes do not have.
 
 Do and Tran, "Theory and Evaluation Metrics for Learning Disentangled Representations", ICLR 2020 [1]. This is
 a measure of a probabilistic encoder q(z|x) alone; factors are not used.

@@ -51,7 +51,7 @@ METRICS: tuple[Metric, ...] = (
         beta_vae_score,
         "beta_vae_score[pairs64,logistic-ovr,train10000,test5000]",
         "representation",
-        "Can a linear classifier tell which factor two images share?",
+        "Can a linear classifier recognise the factor that two images share?",
         citations.HIGGINS2017,
         _unchanged("permutation", "sign", "dead"),
         flaws=(
@@ -141,7 +141,7 @@ METRICS: tuple[Metric, ...] = (
         _unchanged("permutation", "sign", "scale", "dead", "row order"),
         flaws=(
             "No measure of disentanglement: a rotation hardly changes it.",
-            "A value in the middle of an ordered factor cannot be told from both sides by a line, so a "
+            "No line separates a middle value of an ordered factor from both sides, so a "
             "perfect code does not score 1. Chance is 0.5, not 0.",
         ),
     ),
@@ -219,7 +219,7 @@ METRICS: tuple[Metric, ...] = (
         mig_sup,
         "mig_sup[bins20,active0.01]",
         "codes",
-        "Does each code tell of one factor only?",
+        "Is each code informative about one factor only?",
         citations.LI2020,
         _unchanged("permutation", "copies", "dead", "row order"),
         flaws=(
@@ -278,7 +278,7 @@ METRICS: tuple[Metric, ...] = (
         "How well, and from how few points, can logistic regression predict the factors?",
         citations.LOCATELLO2019,
         _unchanged("permutation", "sign", "rotation", "dead"),
-        flaws=("No measure of disentanglement. A line cannot tell the middle values of an ordered factor.",),
+        flaws=("No measure of disentanglement. No line separates the middle values of an ordered factor.",),
         options={"predictor": "logistic"},
         sizes=SIZES,
         depends_on_scale=True,

@@ -55,7 +55,7 @@ DCI_METRICS: tuple[Metric, ...] = (
         citations.EASTWOOD2018,
         frozenset({"permutation", "sign", "scale", "row order"}),
         flaws=(
-            "A line cannot tell the middle values of an ordered factor, so informativeness is low.",
+            "No line separates the middle values of an ordered factor, so informativeness is low.",
             "Disentanglement of noise is 0.47: the few weights that the penalty leaves are not shared.",
         ),
         options={"model": "svm"},
@@ -104,14 +104,14 @@ DCI_METRICS: tuple[Metric, ...] = (
         range=(-1.0, 1.0),
         flaws=(
             "It does not ask how much is known. What no probe can learn has a flat curve, so noise and dead "
-            "codes have an explicitness of 1: read it beside the informativeness of dci.",
+            "codes have an explicitness of 1: read it with the informativeness of dci.",
             "No measure of disentanglement: a rotation leaves a linear code linear, so it scores 1 too. Not "
             "linear are the sine and cosine of each factor, taken as an angle: they score 0.77.",
             "Factors are taken as numbers, so it has no meaning for categories.",
             "It moves by about 0.01 with the frequencies drawn: with the seed, and with the order and the "
             "signs of the codes.",
-            "The frequencies suit about ten codes. Beside twenty codes of noise no probe finds the curve on "
-            "which a factor lies, and the codes look explicit.",
+            "The frequencies suit about ten codes. With twenty more codes of noise no probe finds the curve "
+            "of a factor, and the codes look explicit.",
             "The size is that of the arrays, dead codes included; it may be above 1.",
         ),
         factors_as="numbers",

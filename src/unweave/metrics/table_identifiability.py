@@ -185,7 +185,7 @@ IDENTIFIABILITY: tuple[Metric, ...] = (
         sepin,
         "sepin[samples1000]",
         "posterior",
-        "How much does each code tell about the image that the other codes do not tell? In nats.",
+        "How much information about the image does each code have that the others do not have? In nats.",
         citations.DO2020,
         frozenset({"scale"}),
         range=(-math.inf, math.inf),

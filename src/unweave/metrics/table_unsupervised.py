@@ -63,7 +63,7 @@ UNSUPERVISED: tuple[Metric, ...] = (
         mean_pairwise_information,
         "mean_pairwise_information[bins20]",
         "unsupervised",
-        "How much do two different codes tell about each other?",
+        "How much information do two different codes share?",
         citations.LOCATELLO2019,
         frozenset({"permutation", "row order"}),
         range=(0.0, math.log(20)),

@@ -3,7 +3,7 @@
 Locatello et al., "Challenging Common Assumptions in the Unsupervised Learning of Disentangled
 Representations", JMLR 2020 ("A Sober Look at the Unsupervised Learning of Disentangled Representations and
 their Evaluation") [1], and its program disentanglement_lib [2]. A score has two parts: how codes and factors
-are related, and how the relations are summed up. Unified scores tell the two apart.
+are related, and how the relations are summed up. Unified scores separate the two.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def unified_scores(
     that name: information with mig and modularity, importance with disentanglement and completeness, accuracy
     with sap.
 
-    With one code, its rival has 0; with one factor modularity is 1 for a code that tells anything.
+    With one code, its rival has 0; with one factor modularity is 1 for an informative code.
 
     >>> factors = Stream.of(0).integers(600, [3, 4])
     >>> found = unified_scores(factors, factors)

@@ -1,4 +1,4 @@
-"""From a table of results to answers: statistics, figures and a page. Reads tables only; needs no torch.
+"""Reports on tables of results: statistics, figures and a page. Reads tables only; needs no torch.
 
 `unweave.report(...)` and `unweave.report.make_report(...)` are the same function.
 """

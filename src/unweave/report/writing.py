@@ -62,11 +62,11 @@ def make_report(
     published
         Folder of the published results (results_*.csv), to report on alone or with the others.
     mapping
-        TOML file that says which column is what, for tables of other tools.
+        TOML file with the meaning of each column, for tables of other tools.
     representation
-        Whose scores are compared: mean or sampled.
+        Codes whose scores are compared: mean or sampled.
     scores
-        Metrics to compare, as a list or with commas between them. Default: the six of the study.
+        Metrics to compare, as a list or separated by commas. Default: the six of the study.
     tell
         Gets done, total and what, while the report is written.
     """

@@ -35,6 +35,11 @@ def export_onnx(modules: Modules, shape: tuple[int, int, int], latents: int, fol
     """Write encoder.onnx and decoder.onnx, which take batches of any size; return their paths."""
     if find_spec("onnxscript") is None:
         raise UnweaveError('to write ONNX files needs a package. Run: pip install "unweave[onnx]"')
+    if torch.__version__ < "2.7":
+        raise UnweaveError(
+            f"writing ONNX files needs torch 2.7 or later; this is {torch.__version__}. "
+            'Run: pip install "torch>=2.7"'
+        )
     paths = []
     for direction in _directions(modules, shape, latents):
         program = _recorded(direction)

@@ -62,6 +62,7 @@ def loss_figure(log: pd.DataFrame, terms: Sequence[str] | None, title: str) -> F
         axes.plot(log["step"], log[name], linewidth=1, marker="." if len(log) == 1 else "")
         axes.set_title(_plain(name), fontsize=8)
         axes.tick_params(labelsize=7)
+        axes.locator_params(axis="x", nbins=4)  # numbers of six digits do not overlap
         axes.set_xlabel("step", fontsize=7)
     for axes in panels[len(names) :]:
         axes.set_visible(False)

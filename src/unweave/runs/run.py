@@ -61,12 +61,12 @@ SAMPLES = 8  # images that a notebook shows of a run without pictures
 class Run:
     """A finished run, read from its folder.
 
-    Images are (n, c, h, w), uint8 or numbers in [0, 1]; codes are (n, d). All functions take and give NumPy
-    arrays or torch tensors, whichever comes in.
+    Images are (n, c, h, w), uint8 or numbers in [0, 1]; codes are (n, d). All functions return NumPy arrays
+    for NumPy arrays and torch tensors for torch tensors.
 
-    `data` is what it was trained on, or the path where that lies now. Without it, the data set is opened
-    by its name, or where it lay, when asked for. `checkpoint` is the step of a checkpoint whose weights are
-    used instead of the trained ones: such a run has not finished.
+    `data` is the data set of the run, or its new path. By default, the data set is opened by its recorded
+    name or path when it is needed. `checkpoint` is the step of a checkpoint whose weights are used instead of
+    the trained ones; such a run has not finished.
     """
 
     def __init__(

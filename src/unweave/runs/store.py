@@ -189,7 +189,7 @@ class RunFolder:
 
     def append_log(self, lines: Sequence[Mapping[str, Any]]) -> None:
         """Add lines to the log."""
-        with explained(self.path / LOG_FILE), (self.path / LOG_FILE).open("a") as file:
+        with explained(self.path / LOG_FILE), (self.path / LOG_FILE).open("a", newline="\n") as file:
             file.write("".join(json.dumps(line) + "\n" for line in lines))
 
     def cut_log(self, step: int) -> None:

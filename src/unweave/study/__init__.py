@@ -1,4 +1,4 @@
-"""Studies: many runs as one piece of work, killed and resumed at will, ending in one table.
+"""Studies: train and measure many runs, resume them after a kill, and collect one table of results.
 
 `unweave.study(...)` and `unweave.study.run_study(...)` are the same function.
 """

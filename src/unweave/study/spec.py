@@ -226,7 +226,7 @@ def read_study(path: str | Path) -> StudySpec:
     """
     path = Path(path)
     try:
-        plain = tomllib.loads(path.read_text())
+        plain = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UnweaveError(f"there is no file {path}.") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -27,6 +27,9 @@ from unweave.study.tasks import open_ledger
 from unweave.study.work import TrainAndScore, Work
 from unweave.study.worker import Driver, Worker, stop_on_signals
 from unweave.training.trainer import Stopped, pick_device
+
+if TYPE_CHECKING:
+    from multiprocessing.context import ForkServerContext, SpawnContext  # Windows does not have the former
 
 FULL = 3  # exit status of a worker that found the disk full
 STOPPED = 0  # a worker that was asked to stop has done what was asked

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import subprocess
+import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -27,9 +29,8 @@ def submit(script: Path, indices: Collection[int]) -> str:
 
 def queue() -> Queue | None:
     """All array jobs of this user that are pending or running; None if Slurm does not answer now."""
-    answer = _call(
-        ["squeue", "--noheader", "--array", f"--user={os.getuid()}", "--format=%F %K %T"], patient=True
-    )
+    user = getpass.getuser() if sys.platform == "win32" else os.getuid()
+    answer = _call(["squeue", "--noheader", "--array", f"--user={user}", "--format=%F %K %T"], patient=True)
     if answer.returncode:
         return None
     rows = [line.split() for line in answer.stdout.splitlines()]
