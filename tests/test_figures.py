@@ -1,12 +1,14 @@
 """Figures of runs, and what a notebook shows of runs, data sets and pictures."""
 
 import io
+import itertools
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from PIL import Image
@@ -16,6 +18,7 @@ from training.tiny import TINY
 from unweave.data import Collection, GroundTruth, from_arrays
 from unweave.errors import UnweaveError
 from unweave.methods import AE, MLVAE, BetaVAE, Method
+from unweave.runs.figures import loss_figure
 from unweave.runs.run import Run
 from unweave.runs.views import example_images, traversals
 
@@ -66,6 +69,19 @@ def test_figures_are_pngs_without_pyplot(run: Run) -> None:
     assert np.asarray(figure.get_axes()[0].get_lines()[0].get_xdata()).tolist() == [3]
     assert Image.open(io.BytesIO(figure._repr_png_())).format == "PNG"
     assert len(run.plot_losses().get_axes()) >= 3
+
+
+def test_numbers_of_many_steps_stay_apart() -> None:
+    steps = np.arange(3_000, 300_001, 3_000)
+    log = pd.DataFrame({"step": steps, "kl": steps / 1e5, "elbo": steps / 1e5})
+    figure = loss_figure(log, None, "a run")
+    figure.savefig(io.BytesIO())  # lays out the panels
+    for axes in figure.get_axes():
+        labels = [label for label in axes.get_xticklabels() if label.get_text()]
+        shown = [label.get_window_extent() for label in labels]
+        assert len(shown) >= 3
+        digit = shown[-1].width / len(labels[-1].get_text())
+        assert all(left.x1 + digit < right.x0 for left, right in itertools.pairwise(shown))
 
 
 def test_content_and_style(tmp_path: Path) -> None:

@@ -114,8 +114,10 @@ def test_a_process_has_one_start_time_without_proc(monkeypatch: pytest.MonkeyPat
         patch.setattr(Path, "read_text", missing)
         patch.setattr(Path, "exists", lambda _self: False)
         own, other = process_start(os.getpid()), process_start(child.pid)
-        assert own == process_start(os.getpid()) is not None
-        assert float(own) < float(other or 0)
+        assert own == process_start(os.getpid())
+        assert own
+        assert other
+        assert float(own) < float(other)
         child.kill()
         assert _eventually_gone(child.pid)
     assert process_start(child.pid) is None

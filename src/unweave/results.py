@@ -261,7 +261,7 @@ def _checked_mapping(mapping: Mapping[str, Any] | str | Path, known: list[str]) 
 
 def _read_toml(path: str | Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(Path(path).read_text())
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UnweaveError(f"{path} cannot be read as a TOML file: {error}.") from error
 

@@ -64,7 +64,8 @@ def as_numbers(images: Tensor) -> Tensor:
 
 def at_least_float32(x: Tensor) -> Tensor:
     """bfloat16 as float32, others as they are: losses and densities are not computed in bfloat16."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))
+    # Not torch.promote_types: torch 2.6 records it as a part of an exported network, and cannot load that.
+    return x if x.dtype == torch.float64 else x.to(torch.float32)
 
 
 def activated(y: Tensor, activation: Activation) -> Tensor:
