@@ -391,16 +391,8 @@ def test_saved_plots_say_which_runs_they_show(browser: Browser, address: str, tm
     assert b">8 of 24 runs; data set: dSprites; seed: 4 to highest</text>" in drawing
 
 
-def test_a_study_without_a_table_shows_a_message(browser: Browser, tmp_path: Path) -> None:
+def test_a_study_without_a_table_shows_a_message(browser: Browser, tmp_path: Path, serve: Serve) -> None:
     (tmp_path / "study.json").write_text("{}")
-    server = ExploreServer(subject_at(tmp_path))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        browser.open(f"{server.url}#study={{}}")
-        told = browser.wait_for('document.querySelector("[role=alert]")?.textContent')
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-    assert "has no table of results yet" in told
+    browser.open(f"{serve(tmp_path)}#study={{}}")
+    message = browser.wait_for('document.querySelector("[role=alert]")?.textContent')
+    assert "has no table of results yet" in message
