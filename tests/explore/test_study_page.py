@@ -393,6 +393,7 @@ def test_saved_plots_say_which_runs_they_show(browser: Browser, address: str, tm
 
 def test_a_study_without_a_table_shows_a_message(browser: Browser, tmp_path: Path, serve: Serve) -> None:
     (tmp_path / "study.json").write_text("{}")
-    browser.open(f"{serve(tmp_path)}#study={{}}")
-    message = browser.wait_for('document.querySelector("[role=alert]")?.textContent')
+    with serve(tmp_path) as server:
+        browser.open(f"{server.url}#study={{}}")
+        message = browser.wait_for('document.querySelector("[role=alert]")?.textContent')
     assert "has no table of results yet" in message
