@@ -108,7 +108,7 @@ def test_study_select_and_report_are_functions(tmp_path: Path) -> None:
         "Report('report/index.html')",
     ]
     assert (tmp_path / "small" / "results.parquet").is_file()
-    assert "<title>Report</title>" in (tmp_path / "report" / "index.html").read_text()
+    assert "<title>Report on " in (tmp_path / "report" / "index.html").read_text()
 
 
 def test_wrong_subjects_are_one_sentence() -> None:

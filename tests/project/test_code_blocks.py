@@ -29,6 +29,7 @@ NOT_RUN = {
     "docs/data/shapes3d.md": "needs official files; tests/data/test_shapes3d.py has small ones",
     "docs/data/smallnorb.md": "needs official files; tests/data/test_smallnorb.py has small ones",
     "docs/evaluation.md": "needs an encoder; tests/evaluation/test_evaluate.py has one",
+    "docs/generalisation.md": "needs a trained run; tests/evaluation/test_held_out.py has one",
     "docs/explore.md": "opens a page until Ctrl-C; tests/explore/test_models.py opens pages",
     "docs/python.md": "trains for hours; tests/test_api.py makes the same calls",
     "docs/report.md": "needs a study; tests/report/test_page.py has one",

@@ -50,7 +50,7 @@ def test_the_profile_is_the_one_that_was_measured() -> None:
     block = PRINTED.partition("beta_vae, 1 channel, 128 runs: ")[2].partition("\n\n")[0]
     total = float(block.split()[0])
     kernels = {name: float(time) for time, name in re.findall(r"([\d.]+) us in +\d+ x (_\w+)", block)}
-    parts = {row[0]: float(row[1]) for row in rows(section("What remains"), 3)}
+    parts = {row[0]: float(row[1]) for row in rows(section("Where the time goes"), 3)}
     expected = {
         "spread": kernels["_spread_kernel"],
         "correlate": kernels["_correlate_kernel"],
@@ -59,10 +59,10 @@ def test_the_profile_is_the_one_that_was_measured() -> None:
         "Adam": kernels["_adam_kernel"],
         "last layer and likelihood": kernels["_last_sum_kernel"] + kernels["_last_products_kernel"],
         "first layer": kernels["_first_kernel"],
-        "sums of parts": kernels["_sum_kernel"],
+        "partial sums": kernels["_sum_kernel"],
         "batches": kernels["_image_kernel"],
     }
-    expected["all else"] = total - sum(expected.values())
+    expected["everything else"] = total - sum(expected.values())
     assert f"takes {total} us with P = 128" in PAGE
     assert parts.keys() == expected.keys()
     for name, time in parts.items():

@@ -16,6 +16,7 @@ import importlib
 import json
 import os
 import pty
+import signal
 import socket
 import struct
 import sys
@@ -73,6 +74,7 @@ def serve(channel: socket.socket) -> None:
 
 def enter(slave: int, request: dict[str, Any]) -> None:
     """Make a terminal the one of this process, with the folder, environment and words of a command."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore Ctrl-C
     os.setsid()
     fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
     for stream in range(3):

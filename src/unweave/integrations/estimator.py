@@ -58,7 +58,8 @@ class DisentanglingTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     losses_
         The last line of the log.
 
-    >>> X = np.random.default_rng(0).uniform(size=(50, 8))
+    >>> from unweave import Stream
+    >>> X = Stream.of(0).uniform(50, 8)
     >>> DisentanglingTransformer(latents=2, steps=5, random_state=0).fit_transform(X).shape
     (50, 2)
     """
