@@ -14,13 +14,6 @@ os.environ["OMP_NUM_THREADS"] = "1"
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than cores: tests of pages and commands wait for other processes a third of the time."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return (len(affinity(0)) if affinity else os.cpu_count() or 1) + 1
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Give torch one thread, and turn garbage collection off while tests are collected.
 
