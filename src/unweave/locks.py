@@ -14,7 +14,7 @@ from typing import IO, Literal
 
 from unweave.errors import UnweaveError
 
-LOCKED_BYTE = 2**30  # Windows lets nobody else read a locked byte, so this one is far behind the content
+LOCKED_BYTE = 2**30  # Windows blocks reads of a locked byte, so it lies far beyond the content
 POLL = 0.05  # seconds between two attempts on Windows, which has no lock that waits without limit
 
 

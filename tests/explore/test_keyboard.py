@@ -58,7 +58,7 @@ def test_a_matrix_is_one_tab_stop(run: Browser) -> None:
 
 def test_traversals_can_be_walked_with_keys(run: Browser) -> None:
     run.evaluate("document.querySelector('.traversal canvas').focus()")
-    told = "document.querySelector('.cell-text').textContent"
+    cell_text = "document.querySelector('.cell-text').textContent"
     rows = run.evaluate("document.querySelector('.traversal canvas').getAttribute('aria-label')")
     names = rows.partition("Rows: ")[2].partition(".")[0].split(", ")
     run.press("Tab")
@@ -66,9 +66,9 @@ def test_traversals_can_be_walked_with_keys(run: Browser) -> None:
     for key in ("Home", "ArrowRight"):
         run.press(key)
     first = run.evaluate("document.querySelector('.latent.selected').dataset.latent")
-    assert run.evaluate(told) == f"z{first} at -1.60. Enter goes there."
+    assert run.evaluate(cell_text) == f"z{first} at -1.60. Enter goes there."
     run.press("ArrowDown" if names[-1] != f"z{first}" else "ArrowUp")
-    latent = int(run.evaluate(told).split()[0].removeprefix("z"))
+    latent = int(run.evaluate(cell_text).split()[0].removeprefix("z"))
     assert latent != int(first)
     run.press("Enter")
     run.wait_for(f"{CODES}.split(',')[{latent}] === '-1.60'")

@@ -1,4 +1,4 @@
-"""`unweave train --watch`: a page in another process, which ends with a training that nobody watches."""
+"""`unweave train --watch`: a page in another process, which ends with the training without a terminal."""
 
 import re
 from pathlib import Path

@@ -108,7 +108,7 @@ export function inRectangle(layout, [x0, y0, x1, y1]) {
   return inside;
 }
 
-// The more marks there are, the clearer each of them is, so that dense places can be told from full ones.
+// Marks become more transparent as their number grows, so that dense areas remain visible.
 const opacityOf = (count) => Math.max(CLEAR, Math.min(DARK, DARK * Math.sqrt(MANY / Math.max(count, 1))));
 
 // Draw the runs; those that are not lit, if any are, are faint. Medians are of the shown runs of each word.
