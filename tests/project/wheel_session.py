@@ -18,62 +18,30 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for use as a script
+
+from plugins.outside import write_plugin
+
 ROOT = Path(__file__).parents[2]
 WINDOWS = os.name == "nt"
 METRIC = """
 def spread(codes, factors):
     return float(codes.std(axis=0).mean())
 """
-PARTS = '''
-from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
-
-from unweave.data.grid import Card, Factor, GroundTruth
-from unweave.methods.method import AUTOENCODER, Losses, Method, Setting, StepContext, elbo_terms
-
-
-@dataclass(frozen=True)
-class MyVAE(Method):
-    """My VAE: the KL divergence is weighted by gamma."""
-
-    gamma: Setting = 2.0
-
-    name: ClassVar[str] = "my_vae"
-    citation: ClassVar[str] = ""
-
-    def losses(self, step: StepContext) -> Losses:
-        """The objective, and terms for the log."""
-        forward = step.forward
-        return Losses({AUTOENCODER: forward.reconstruction + self.gamma * forward.kl}, elbo_terms(forward))
-
-
-def bars():
-    """One horizontal and one vertical bar."""
-
-    def render(factors, stream):
-        bar = np.arange(32) // 8
-        rows, columns = bar == factors[:, :1], bar == factors[:, 1:]
-        return (rows[:, :, None] | columns[:, None, :])[:, None] * np.uint8(255)
-
-    factors = (Factor("row", 4), Factor("column", 4))
-    return GroundTruth("bars", factors, (1, 32, 32), render, Card("bars", "none", ""), "made up")
-'''
 STUDY = """
 name = "small"
 metrics = ["mig", "modularity", "metric.py:spread"]
 representations = ["mean"]
 points = [40, 20]
 [shared]
-data = "parts.py:bars"
+data = "mine.py:squares"
 seed = "0-1"
 steps = 4
 batch = 4
 latents = 2
 architecture = "mlp"
 [[methods]]
-name = "parts.py:MyVAE"
+name = "mine.py:MyVAE"
 gamma = [1, 4]
 [[methods]]
 name = "beta_vae"
@@ -134,7 +102,7 @@ def install(wheel: Path, folder: Path, options: Sequence[str] = ()) -> Path:
 def run_session(commands: Path, folder: Path) -> None:
     """Measure without torch, train, report without torch, and look at the page of the study without torch."""
     (folder / "metric.py").write_text(METRIC)
-    (folder / "parts.py").write_text(PARTS)
+    write_plugin(folder)
     (folder / "study.toml").write_text(STUDY)
     generator = np.random.default_rng(0)
     factors = generator.integers(0, 3, (300, 2))
