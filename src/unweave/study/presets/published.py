@@ -1,13 +1,10 @@
-"""Studies that have a name: the published one, parts of it, and a small one for a first look."""
+"""The published studies of unsupervised and weakly supervised learning, and a small one for a first look."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
-from unweave.errors import UnweaveError, did_you_mean
-from unweave.runs.spec import RunSpec
 from unweave.study.spec import StudySpec, grid
 
 # The settings of Locatello et al. (2019). The published FactorVAE models made half of the updates of the
@@ -109,37 +106,7 @@ def smoke() -> StudySpec:
     return StudySpec("smoke", short, metrics="mig, sap, modularity, dci, elbo", points=(2_000, 1_000))
 
 
-PRESETS: dict[str, Callable[[], StudySpec]] = {
-    "locatello2019": locatello2019,
-    "locatello2019_dsprites": locatello2019_dsprites,
-    "locatello2019_mini": locatello2019_mini,
-    "locatello2020_weak": locatello2020_weak,
-    "locatello2020_weak_full": locatello2020_weak_full,
-    "locatello2020_few_labels": locatello2020_few_labels,
-    "locatello2020_few_labels_full": locatello2020_few_labels_full,
-    "hartmann2021": hartmann2021,
-    "smoke": smoke,
-}
-
-
-def preset_named(name: str) -> StudySpec:
-    """The study of that name."""
-    if name not in PRESETS:
-        raise UnweaveError(f'there is no study "{name}". {did_you_mean(name, PRESETS)}')
-    return PRESETS[name]()
-
-
-def with_fields(spec: StudySpec, **fields: Any) -> StudySpec:
-    """The same study with some fields of all runs changed, such as a shorter training."""
-    changed = {name: value for name, value in fields.items() if value is not None}
-    return dataclasses.replace(spec, runs=tuple(_with(run, changed) for run in spec.runs))
-
-
 def _weak_methods(changed: list[Any]) -> list[dict[str, Any]]:
     """Pairs that differ in so many factors, and single images."""
     on_pairs = [method | {"beta": BETAS, "changed": changed} for method in ON_PAIRS]
     return [*on_pairs, {"name": "beta_vae", "beta": BETAS}]
-
-
-def _with(run: RunSpec, fields: dict[str, Any]) -> RunSpec:
-    return dataclasses.replace(run, **fields)
