@@ -197,8 +197,8 @@ def test_codes_are_what_the_encoders_find() -> None:
 
 
 def test_what_it_learns_from() -> None:
-    assert LORD(points=7, class_factors="x").sampling == Labels(7, Chosen("x"))
-    assert LORD().sampling == Labels(10_000, Chosen("class"))
+    assert LORD(points=7, class_factors="x").sampling == Labels(7, Chosen("x"), unlabelled=False)
+    assert LORD().sampling == Labels(10_000, Chosen("class"), unlabelled=False)
 
 
 def test_learning_rates_are_those_of_the_authors_code() -> None:

@@ -18,7 +18,7 @@ def _cell(values: pd.Series[float]) -> str:
 @pytest.mark.parametrize(
     ("table", "groups", "scores"),
     [
-        ("dimensions", 27, ("mig", "dci.disentanglement", "factor_vae_score.eval_accuracy", "sap")),
+        ("dimensions", 30, ("mig", "dci.disentanglement", "factor_vae_score.eval_accuracy", "sap")),
         ("blocks", 10, ("block_separation", "swap_consistency", "block_mig")),
     ],
 )

@@ -15,6 +15,7 @@ from unweave.data.own.reference import Reference
 from unweave.errors import UnweaveError
 from unweave.methods import BetaVAE, settings_of
 from unweave.methods.sampling import images_per_step
+from unweave.methods.semi_supervised import LABELLERS
 from unweave.runs.spec import RunSpec
 from unweave.study import PRESETS, StudyFolder, StudySpec, preset_named, read_study
 from unweave.study.planner import make_units, plan_of
@@ -59,13 +60,34 @@ def test_the_weakly_supervised_study() -> None:
 
 
 def test_the_study_of_few_labels() -> None:
+    """Both arms have the same methods, strengths and seeds; one of them is trained with 90% of the labels."""
     small, full = preset_named("locatello2020_few_labels"), preset_named("locatello2020_few_labels_full")
-    assert (len(small.runs), len(full.runs)) == (144, 14_400)
+    assert (len(small.runs), len(full.runs)) == (280, 14_880)
     assert set(small.runs) < set(full.runs)
+    for spec, weights in ((small, 1), (full, 3)):
+        alone, taught = Counter[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
+        for run in spec.runs:
+            settings, name = settings_of(run.method), run.method.name
+            pool = run.data, name.removeprefix("s2_"), settings[str(run.method.strength)], run.seed, run.steps
+            if not name.startswith("s2_"):
+                alone[pool] += 1
+                continue
+            assert settings["train_percentage"] == 90
+            taught[pool, settings["labels"], settings["labeller"]] += 1
+        assert set(alone.values()) == {1}
+        assert set(taught.values()) == {weights}
+        for labels in (100, 1000):
+            assert {pool for pool, number, kind in taught if (number, kind) == (labels, "perfect")} == set(
+                alone
+            )
+        assert {kind for _, number, kind in taught if number == 100} == set(LABELLERS)
     kinds = {run.method.name for run in full.runs}
-    assert kinds == {"s2_beta_vae", "s2_factor_vae", "s2_dip_vae_i", "s2_beta_tcvae"}
-    assert {settings_of(run.method)["labels"] for run in small.runs} == {100, 1000}
-    assert len({settings_of(run.method)["labeller"] for run in full.runs}) == 5
+    assert {name for name in kinds if not name.startswith("s2_")} == {
+        "beta_vae",
+        "factor_vae",
+        "dip_vae_i",
+        "beta_tcvae",
+    }
     assert {run.steps for run in small.runs if run.method.name == "s2_factor_vae"} == {150_000}
 
 
@@ -207,11 +229,13 @@ def test_runs_that_see_the_same_number_of_images() -> None:
     methods: list[dict[str, Any]] = [{"name": "vae"}, {"name": "ada_gvae"}, {"name": "s2_beta_vae"}]
     runs = grid([*methods, {"name": "ae", "steps": 7}], data="dsprites", seed=0, images=6_400, batch=32)
     assert [run.steps for run in runs] == [200, 100, 100, 7], "a step has images, pairs, or labels as well"
+    labelled_only = grid([{"name": "lord"}], data="dsprites", seed=0, images=6_400, batch=32)
+    assert [run.steps for run in labelled_only] == [200], "LORD learns from labelled images alone"
     shorter = grid([{"name": "vae", "images": 64}], data="dsprites", seed=0, steps=10)
     assert [run.steps for run in shorter] == [1], "a method's own length counts"
 
 
-@pytest.mark.parametrize(("name", "methods"), [("dimensions", 25), ("blocks", 10)])
+@pytest.mark.parametrize(("name", "methods"), [("dimensions", 26), ("blocks", 10)])
 def test_the_comparison_gives_every_method_the_same_images(name: str, methods: int) -> None:
     study = read_study(ROOT / "benchmarks" / f"comparison_{name}.toml")
     assert len({run.method.name for run in study.runs}) == methods

@@ -94,7 +94,7 @@ class LORD(Method):
     @property
     def sampling(self) -> Labels:
         """A fixed set of images whose classes are known."""
-        return Labels(self.points, Chosen(self.class_factors))
+        return Labels(self.points, Chosen(self.class_factors), unlabelled=False)
 
     @property
     def players(self) -> tuple[Player, ...]:

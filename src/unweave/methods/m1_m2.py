@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -57,6 +57,7 @@ class M1M2(Method):
 
     name: ClassVar[str] = "m1_m2"
     own_networks: ClassVar[bool] = True
+    run_defaults: ClassVar[Mapping[str, Any]] = {"learning_rate": 3e-4}  # of the authors of [1]
     least: ClassVar[Mapping[str, int]] = {"labels": 1, "features": 1}
     strength: ClassVar[str | None] = "alpha"
     citation: ClassVar[str] = CITATION

@@ -76,20 +76,25 @@ class Labels:
     labeller: Labeller = PERFECT
     together: int = 1
     balance: Balance | None = None
+    unlabelled: bool = True  # whether the method learns from the single images too
 
 
 Sampling: TypeAlias = Images | Pairs | Groups | Sequences | Labels
 
 
 def images_per_step(sampling: Sampling, batch: int) -> int:
-    """How many images one step sees, the labelled ones included; a batch is so many images, pairs or groups.
+    """How many images one step learns from, labelled ones included; a batch is images, pairs or groups.
 
     >>> images_per_step(Pairs(), 64), images_per_step(Labels(100), 64)
     (128, 128)
+    >>> images_per_step(Labels(100, unlabelled=False), 64)
+    64
     """
     images = batch * sampling.together
     if not isinstance(sampling, Labels):
         return images
+    if not sampling.unlabelled:
+        images = 0
     if sampling.balance is None:
         return images + batch
     return images + sampling.balance.values * sampling.balance.images
