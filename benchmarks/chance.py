@@ -53,6 +53,11 @@ LEFT_OUT = {
     "block_separation",
     "block_mig",
     "swap_consistency",
+    "fairness_trees",
+    "fairness_logistic",
+    "d_lsbd",
+    "equivariance",
+    "r4",
 }
 
 

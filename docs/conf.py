@@ -27,7 +27,7 @@ myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
 # tests/project/test_tutorials.py runs the cells of notebooks.
 nb_execution_mode = "off"
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_templates"]
 
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints_format = "short"
@@ -53,6 +53,10 @@ html_title = f"unweave {__version__}"
 html_show_copyright = False
 html_static_path = ["_static"]
 html_css_files = ["tables.css"]
+templates_path = ["_templates"]
+# Links to other versions in the sidebar, where a site has several: see CONTRIBUTING.md.
+listed = os.environ.get("UNWEAVE_DOCS_VERSIONS", "").split()
+html_context = {"other_versions": [entry.split("=", 1) for entry in listed]}
 notfound_urls_prefix = None
 
 

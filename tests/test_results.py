@@ -20,6 +20,8 @@ from unweave.results import (
     wide,
 )
 
+PAIR_OF_RULES = (("a", ""), ("b", ",disjoint"))
+
 
 def row(**cells: Any) -> dict[str, Any]:
     usual = {
@@ -72,7 +74,7 @@ def test_setting_text(given: dict[str, Any], text: str) -> None:
 
 def test_a_checked_table_has_the_columns_in_order_and_small() -> None:
     table = check_table(two_runs()[list(reversed(COLUMNS))].astype({"seed": float})).table
-    assert tuple(table.columns) == COLUMNS
+    assert tuple(table.columns) == (*COLUMNS, "on")
     assert all(isinstance(table[name].dtype, pd.CategoricalDtype) for name in TEXT_COLUMNS)
     assert table["seed"].dtype == np.int64
     assert table["seed"].tolist() == [0, 0, 0, 3]
@@ -207,6 +209,16 @@ def test_wide_keeps_scores_of_different_blocks_apart() -> None:
 @given(st.permutations(range(4)))
 def test_the_order_of_the_table_does_not_matter(order: list[int]) -> None:
     pd.testing.assert_frame_equal(wide(two_runs().iloc[order]), wide(two_runs()))
+
+
+def test_data_sets_may_be_split_by_different_rules() -> None:
+    """Restricted data are split by image; within a data set all runs follow one rule."""
+    rows = [row(run=run, protocol=f"sap[C1{word},mean]", score="sap") for run, word in PAIR_OF_RULES]
+    rows[1]["data"] = "dsprites:x~y=0.2"
+    assert wide(frame(*rows))["sap"].notna().all()
+    rows[1]["data"] = "dsprites"
+    with pytest.raises(UnweaveError, match=r"sap was measured under 2 protocols"):
+        wide(frame(*rows))
 
 
 def test_combine() -> None:

@@ -7,11 +7,14 @@
 Run these commands in the root of the repository. RUNS is a folder for all runs. Each command continues where
 it was stopped.
 
-On one NVIDIA H200 with 16 cores, training and measuring all 40 runs took 17 minutes. Six `train` commands
-ran at the same time, with NVIDIA's multi-process service, because small populations do not fill this GPU:
+On one NVIDIA H200 with 16 cores, training and measuring the 40 runs of the first eight models took 17
+minutes. Six `train` commands ran at the same time, with NVIDIA's multi-process service, because small
+populations do not fill this GPU:
 
     python zoo/make.py train RUNS --only beta_vae-4 beta_vae-16 beta_tcvae-10 &
-    python zoo/make.py train RUNS --only factor_vae-50 &   # and one for each of the other four models
+    python zoo/make.py train RUNS --only factor_vae-50 &   # and one for each of the other models
+
+`--only` trains, measures or writes some of the models. What the folder has of other models stays as it is.
 """
 
 from __future__ import annotations
@@ -40,11 +43,22 @@ from unweave.errors import UnweaveError
 from unweave.evaluation.evaluate import Effort
 from unweave.evaluation.score_store import all_kept, evaluate_run, kept_scores
 from unweave.files import write_text
-from unweave.methods import AdaGVAE, BetaTCVAE, BetaVAE, FactorVAE, Method, S2BetaTCVAE, settings_of
+from unweave.layout import PICTURES_FOLDER, SWAPS_FILE, TRAVERSALS_FILE
+from unweave.methods import (
+    MLVAE,
+    AdaGVAE,
+    BetaTCVAE,
+    BetaVAE,
+    FactorVAE,
+    InfoGANCR,
+    Method,
+    S2BetaTCVAE,
+    settings_of,
+)
 from unweave.results import check_table, combine, wide
 from unweave.runs.gallery import draw_pictures
 from unweave.runs.run import Run, folder_name
-from unweave.runs.spec import RunSpec
+from unweave.runs.spec import RunSpec, spec_of
 from unweave.runs.store import RunFolder, write_tensors
 from unweave.selection import Candidate, Selection, select
 from unweave.selection.codes import IMAGES, drawn_images
@@ -59,6 +73,7 @@ class Model:
     method: Method
     data: str = "dsprites"
     steps: int = 300_000
+    latents: int = 10
     published: bool = True  # False: its scores are recorded, but its weights would make the zoo too large
 
 
@@ -71,29 +86,37 @@ MODELS = (
     Model("s2_beta_tcvae-6", S2BetaTCVAE()),
     Model("rooms-beta_tcvae-10", BetaTCVAE(beta=10.0), "rooms"),
     Model("rooms-ada_gvae-1", AdaGVAE(beta=1.0, changed=1), "rooms", 100_000, published=False),
+    Model("info_gan_cr-2", InfoGANCR(alpha=2.0), steps=322_560, latents=5),
+    Model("glyphs-ml_vae-1", MLVAE(beta=1.0), "glyphs", 100_000),
 )
 SEEDS = range(5)
-METRICS = "headline"
+METRICS = ("headline",)
+BLOCK_METRICS = ("headline", "blocks")  # of a method whose code has two parts, such as content and style
 CHOOSER, CHOSEN_BY = "centrality", "model_centrality"  # among the seeds of a setting, without labels
 SHOWN = {"mig": "MIG", "dci.disentanglement": "DCI", "factor_vae_score.eval_accuracy": "FactorVAE score"}
+BLOCKS_SHOWN = {
+    "block_separation": "block separation",
+    "swap_consistency": "swap consistency",
+    "block_mig": "block-MIG",
+}
 COPIED = ("spec.json", "result.json", "log.jsonl")
 CHECKSUMS = "checksums.txt"
-TABLE_HEAD = "| name | data | method | steps | seed |"
+TABLE_HEAD = f"| name | data | method | steps | seed | {' | '.join(SHOWN.values())} |"
+BLOCKS_HEAD = f"| name | {' | '.join(BLOCKS_SHOWN.values())} |"
 CARD = """
 ## In the zoo
 
 Chosen without labels among {seeds} seeds: the one with the highest ModelCentrality ({score:.3f}). The
-weights are those of the encoder and the decoder, rounded to float16. The scores in `scores.json` were
+weights are those of the networks that encode and decode, rounded to float16. The scores in `scores.json` were
 measured with these weights.
 """
 
 
 def specs_of(model: Model, seeds: Iterable[int], steps: int | None, device: str) -> list[RunSpec]:
     """The runs to train for a model: one for each seed."""
+    fields = {"data": model.data, "steps": steps or model.steps, "latents": model.latents}
     precision = default_precision(device, model.method)
-    return [
-        RunSpec(model.method, model.data, seed, steps or model.steps, precision=precision) for seed in seeds
-    ]
+    return [spec_of(model.method, seed=seed, precision=precision, **fields) for seed in seeds]
 
 
 def train(
@@ -105,7 +128,7 @@ def train(
         specs = [
             spec for model in models if model.data == data for spec in specs_of(model, seeds, steps, device)
         ]
-        plan = Plan(device, log_every=3_000, checkpoint_every=60_000)
+        plan = Plan(device, log_every=3_000, checkpoint_every=30_000)
         paths = [runs / folder_name(spec) for spec in specs]
         folders += train_runs(specs, load_data(data), paths, plan, report_progress)
     return folders
@@ -123,7 +146,7 @@ def report_progress(report: Report) -> None:
 def measure(paths: Sequence[Path], jobs: int, device: str) -> None:
     """Measure finished runs, several at a time; each keeps its scores in its folder."""
     effort = Effort()
-    left = [p for p in paths if not all_kept(RunFolder(p), [METRICS], ["mean"], effort)]
+    left = [p for p in paths if not all_kept(RunFolder(p), metrics_of(p), ["mean"], effort)]
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         for path, seconds in zip(left, pool.map(measure_run, left, repeat(device)), strict=True):
             say(f"{path.name}: measured in {seconds:.0f} s")
@@ -133,8 +156,14 @@ def measure_run(path: Path, device: str) -> float:
     """Measure one run; return how many seconds it took."""
     torch.set_num_threads(1)
     start = time.monotonic()
-    evaluate_run(unweave.load(path, device), METRICS, effort=Effort(jobs=1))
+    evaluate_run(unweave.load(path, device), metrics_of(path), effort=Effort(jobs=1))
     return time.monotonic() - start
+
+
+def metrics_of(path: Path) -> tuple[str, ...]:
+    """The metrics of a run: those of blocks too, if its method splits the code into content and style."""
+    spec = RunFolder(path).spec
+    return BLOCK_METRICS if "content" in spec.method.code_blocks(spec.latents) else METRICS
 
 
 def finished(runs: Path) -> list[Path]:
@@ -192,7 +221,7 @@ def write_model(target: Path, ranking: Sequence[tuple[Candidate, float]]) -> Non
         (target / "scores.json").unlink(missing_ok=True)  # those of other weights
     card = (source.path / "card.md").read_text()
     write_text(target / "card.md", card + CARD.format(seeds=len(ranking), score=score))
-    draw_traversals(target)
+    draw_small_pictures(target)
 
 
 def weights_of(target: Path) -> bytes:
@@ -201,18 +230,24 @@ def weights_of(target: Path) -> bytes:
     return path.read_bytes() if path.exists() else b""
 
 
-def draw_traversals(target: Path) -> None:
-    """Write pictures/traversals.png at half its size and with a palette, so that the file is small."""
+def draw_small_pictures(target: Path) -> None:
+    """Write the traversals, and the swaps if the model has any, at half their size and with a palette."""
+    (target / PICTURES_FOLDER).mkdir(exist_ok=True)
     with TemporaryDirectory() as folder:
         copy = Path(folder) / target.name
-        shutil.copytree(target, copy, ignore=shutil.ignore_patterns("pictures"))
-        draw_pictures(unweave.load(copy))
-        with Image.open(copy / "pictures" / "traversals.png") as sheet:
-            half = sheet.resize((sheet.width // 2, sheet.height // 2), Image.Resampling.BOX)
+        shutil.copytree(target, copy, ignore=shutil.ignore_patterns(PICTURES_FOLDER))
+        for path in draw_pictures(unweave.load(copy)):
+            if path.name in (TRAVERSALS_FILE, SWAPS_FILE):
+                shrink(path, target / PICTURES_FOLDER / path.name)
+
+
+def shrink(picture: Path, target: Path) -> None:
+    """Write a picture at half its size and with a palette, so that the file is small."""
+    with Image.open(picture) as sheet:
+        half = sheet.resize((sheet.width // 2, sheet.height // 2), Image.Resampling.BOX)
     # This palette keeps rare colours, such as those of one row of the sheet.
     small = half.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    (target / "pictures").mkdir(exist_ok=True)
-    small.save(target / "pictures" / "traversals.png", optimize=True)
+    small.save(target, optimize=True)
 
 
 def effect_of_rounding(exact: Run, rounded: Run) -> str:
@@ -233,18 +268,40 @@ def scores_of(path: Path) -> dict[str, float]:
 def write_readme(
     path: Path, seeds: Mapping[Model, Sequence[tuple[Candidate, float]]], table: pd.DataFrame
 ) -> None:
-    """Replace the table in README.md: scores of each model and, in brackets, the range of its other seeds."""
-    lines = [f"{TABLE_HEAD} {' | '.join(SHOWN.values())} |", "|---" * (5 + len(SHOWN)) + "|"]
+    """Write the scores of models into the tables of README.md: of dimensions, and of blocks of codes."""
+    rows, block_rows = {}, {}
     for model, ranking in seeds.items():
-        spec, own = ranking[0][0].spec, scores_of(path.parent / model.name)
-        rows = table[table["run"].isin([run.id for run, _ in ranking[1:]])]
-        cells = [f"`{model.name}`", spec.data, described(model.method), f"{spec.steps:,}", f"{spec.seed}"]
-        cells += [f"{own[s]:.3f} ({rows[s].min():.3f} to {rows[s].max():.3f})" for s in SHOWN]
-        lines.append(f"| {' | '.join(cells)} |")
-    text = path.read_text() if path.exists() else f"{TABLE_HEAD}\n"
-    before, _, rest = text.partition(TABLE_HEAD)
-    _, _, after = rest.partition("\n\n")
-    write_text(path, before + "\n".join(lines) + "\n" + (f"\n{after}" if after else ""))
+        spec, folder = ranking[0][0].spec, path.parent / model.name
+        own, others = scores_of(folder), table[table["run"].isin([run.id for run, _ in ranking[1:]])]
+        about = [spec.data, described(model.method), f"{spec.steps:,}", f"{spec.seed}"]
+        rows[model.name] = about + score_cells(own, others, SHOWN)
+        if metrics_of(folder) == BLOCK_METRICS:
+            block_rows[model.name] = score_cells(own, others, BLOCKS_SHOWN)
+    text = path.read_text() if path.exists() else ""
+    for head, changed in ((TABLE_HEAD, rows), (BLOCKS_HEAD, block_rows)):
+        text = with_rows(text, head, changed)
+    write_text(path, text)
+
+
+def with_rows(text: str, head: str, changed: Mapping[str, Sequence[str]]) -> str:
+    """A text in which the table with this head has the changed rows too, in the order of MODELS.
+
+    Rows of other models stay. A table that is not in the text is added at its end.
+    """
+    if not changed:
+        return text
+    before, _, rest = text.partition(head) if head in text else (f"{text}\n" if text else "", "", "")
+    table, gap, after = rest.partition("\n\n")
+    lines = {line.split("`")[1]: line for line in table.splitlines() if line.startswith("| `")}
+    lines |= {name: f"| `{name}` | {' | '.join(cells)} |" for name, cells in changed.items()}
+    ordered = [lines[model.name] for model in MODELS if model.name in lines]
+    rule = "|---" * (head.count("|") - 1) + "|"
+    return before + "\n".join([head, rule, *ordered]) + (f"{gap}{after}" if after else "\n")
+
+
+def score_cells(own: Mapping[str, float], others: pd.DataFrame, shown: Iterable[str]) -> list[str]:
+    """Scores of a model and, in brackets, the range of its other seeds."""
+    return [f"{own[s]:.3f} ({others[s].min():.3f} to {others[s].max():.3f})" for s in shown]
 
 
 def described(method: Method) -> str:

@@ -20,18 +20,20 @@ from unweave.commands.command_app import (
 from unweave.commands.compare import compare_runs
 from unweave.commands.console import progress, say
 from unweave.commands.data import data_app
+from unweave.commands.downstream import downstream_run
 from unweave.commands.migrate import migrate
 from unweave.commands.parts import architectures_app, likelihoods_app, methods_app
+from unweave.commands.reason import reason_runs
 from unweave.commands.zoo import zoo_app
 from unweave.errors import UnweaveError
 from unweave.layout import RESULTS_FILE
 
 app = command_app("unweave", "Learn, measure and compare disentangled representations.", __version__)
-app.command(data_app)
-for parts in (methods_app, architectures_app, likelihoods_app, zoo_app):
+for parts in (data_app, methods_app, architectures_app, likelihoods_app, zoo_app, migrate):
     app.command(parts)
 app.command(compare_runs, name="compare")
-app.command(migrate)
+app.command(downstream_run, name="downstream")
+app.command(reason_runs, name="reason")
 
 
 @app.command(help_flags=[])

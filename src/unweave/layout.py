@@ -13,8 +13,10 @@ CARD_FILE = "card.md"
 TRAIN_LOCK_FILE = "train.lock"
 SCORES_FILE = "scores.json"
 PART_SCORES_FILE = "scores-{part}.json"  # on all combinations, or on those that were held out
+GENERALISATION_FILE = "generalisation.json"
 CODES_FILE = "codes.safetensors"
 ERROR_FILE = "error.json"
+REASONING_FILE = "reasoning.json"
 
 # In the folder of the pictures of a run.
 PICTURES_FOLDER = "pictures"

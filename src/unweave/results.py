@@ -8,8 +8,7 @@ refuses to put numbers of two estimators into one column.
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from unweave.column_mapping import checked_mapping
 from unweave.errors import UnweaveError, did_you_mean
 
 COLUMNS = (
@@ -34,7 +34,11 @@ COLUMNS = (
     "value",
 )
 RUN_COLUMNS = COLUMNS[:7]
-TEXT_COLUMNS = ("source", "run", "data", "method", "setting", "representation", "score", "protocol")
+# The part of restricted data that a score is from: "training", "all" or "held_out". Tables that lack the
+# column are of the first.
+PART, TRAINING = "on", "training"
+TABLE_COLUMNS = (*COLUMNS, PART)
+TEXT_COLUMNS = ("source", "run", "data", "method", "setting", "representation", "score", "protocol", PART)
 
 # What a protocol states about the factors that blocks of codes should hold.
 BLOCKS_WORD = re.compile(r",factors:([^,\]]*)")
@@ -101,7 +105,8 @@ def check_table(frame: pd.DataFrame) -> Results:
             f"a table of results has the columns {', '.join(COLUMNS)}; this one lacks {', '.join(absent)}. "
             f"Tables of another form need a mapping: --mapping FILE, or from_columns in Python."
         )
-    table = pd.DataFrame({name: _typed(frame[name]) for name in COLUMNS})
+    frame = frame if PART in frame else frame.assign(**{PART: TRAINING})
+    table = pd.DataFrame({name: _typed(frame[name]) for name in TABLE_COLUMNS})
     finite = np.isfinite(table["value"].to_numpy())
     notes: tuple[str, ...] = ()
     if not finite.all():
@@ -139,7 +144,7 @@ def _words(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _check_names(table: pd.DataFrame) -> None:
-    taken = set(table["score"].unique()) & set(COLUMNS)
+    taken = set(table["score"].unique()) & set(TABLE_COLUMNS)
     if taken:
         raise UnweaveError(
             f'a score cannot be called "{min(taken)}", which is a column of every table; rename it.'
@@ -152,7 +157,7 @@ def _check_names(table: pd.DataFrame) -> None:
             f'run "{first["run"]}" of source "{first["source"]}" stands for runs that differ in data, '
             "method, setting or seed; give each run an id of its own."
         )
-    again = table.duplicated(["source", "run", "representation", "score", "protocol"])
+    again = table.duplicated(["source", "run", "representation", "score", "protocol", PART])
     if again.any():
         first = table[again].iloc[0]
         raise UnweaveError(
@@ -162,7 +167,11 @@ def _check_names(table: pd.DataFrame) -> None:
 
 
 def gaps(table: pd.DataFrame) -> tuple[str, ...]:
-    """One sentence for each method that lacks scores which other runs of the same source have."""
+    """One sentence for each method that lacks scores which other runs of the same source have.
+
+    Only scores on training data count: many metrics cannot be measured on a part of the data.
+    """
+    table = on_part(table)
     kind = ["source", "method", "data"]
     per_kind = table.drop_duplicates(["source", "run"]).groupby(kind, observed=True).size()
     runs: dict[Any, int] = per_kind.to_dict()
@@ -213,7 +222,7 @@ def from_columns(frame: pd.DataFrame | str | Path, mapping: Mapping[str, Any] | 
     - `protocols`: scores to protocols, where the estimator is known to be ours. Else it is "mig[source]".
     """
     frame = frame if isinstance(frame, pd.DataFrame) else read_frame(frame)
-    parts = _checked_mapping(mapping, [str(name) for name in frame])
+    parts = checked_mapping(mapping, [str(name) for name in frame], COLUMNS)
     constants = {"source": "other", "representation": "mean", "setting": "", "strength": np.nan}
     runs = pd.DataFrame(constants | parts["constants"], index=frame.index)
     for name, column in parts["columns"].items():
@@ -230,47 +239,6 @@ def from_columns(frame: pd.DataFrame | str | Path, mapping: Mapping[str, Any] | 
     protocols = {name: parts["protocols"].get(name, f"{name}[{source}]") for name in parts["scores"]}
     scores = pd.DataFrame({name: _numbers(frame[column]) for name, column in parts["scores"].items()})
     return check_table(long_table(runs, scores, protocols))
-
-
-_PARTS = ("columns", "constants", "settings", "scores", "protocols")
-
-
-def _checked_mapping(mapping: Mapping[str, Any] | str | Path, known: list[str]) -> dict[str, dict[str, Any]]:
-    tables = mapping if isinstance(mapping, Mapping) else _read_toml(mapping)
-    for part, entries in tables.items():
-        if part not in _PARTS or not isinstance(entries, Mapping):
-            hint = f"{part} must be a table of names." if part in _PARTS else did_you_mean(part, _PARTS)
-            raise UnweaveError(f'"{part}" cannot be part of a mapping of columns. {hint}')
-    parts = {part: dict(tables.get(part, {})) for part in _PARTS}
-    ours = [name for name in COLUMNS if name not in ("score", "protocol", "value")]
-    filled = parts["columns"] | parts["constants"]
-    _check_known("columns and constants name", filled, "to be filled", ours)
-    for part in ("columns", "settings", "scores"):
-        _check_known(f"{part} names", parts[part].values(), "in the table", known)
-    _check_known("protocols names", parts["protocols"], "under scores", list(parts["scores"]))
-    for name in ("data", "method", "seed"):
-        if name not in filled:
-            raise UnweaveError(
-                f'the mapping must say which column is "{name}" (under columns), or that it is the same in '
-                "all rows (under constants)."
-            )
-    if not parts["scores"]:
-        raise UnweaveError('the mapping names no score; say for example scores = {mig = "their column"}.')
-    return parts
-
-
-def _read_toml(path: str | Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UnweaveError(f"{path} cannot be read as a TOML file: {error}.") from error
-
-
-def _check_known(who: str, names: Iterable[str], where: str, known: list[str]) -> None:
-    for name in names:
-        if name not in known:
-            hint = did_you_mean(str(name), known)
-            raise UnweaveError(f'{who} "{name}", but there is nothing {where} that is called so. {hint}')
 
 
 def _settings(frame: pd.DataFrame, columns: Mapping[str, str]) -> tuple[list[str], list[float]]:
@@ -297,7 +265,7 @@ def combine(*results: Results) -> Results:
         raise UnweaveError("combine needs one table of results or more; got none.")
     tables = [part.table for part in results]
     columns: dict[str, Any] = {}
-    for name in COLUMNS:
+    for name in TABLE_COLUMNS:
         parts = [table[name] for table in tables]
         if name in TEXT_COLUMNS:  # pandas makes plain objects of categories that differ
             columns[name] = pd.api.types.union_categoricals(
@@ -310,15 +278,21 @@ def combine(*results: Results) -> Results:
     return Results(table, tuple(note for part in results for note in part.notes))
 
 
-def wide(frame: pd.DataFrame, representation: str = "mean") -> pd.DataFrame:
+def on_part(table: pd.DataFrame, part: str = TRAINING) -> pd.DataFrame:
+    """The rows of a checked table whose scores are from that part of the data."""
+    return table if list(table[PART].cat.categories) == [part] else table[table[PART] == part]
+
+
+def wide(frame: pd.DataFrame, representation: str = "mean", on: str = TRAINING) -> pd.DataFrame:
     """One row a run: the columns that describe it, and one for each score of a representation and of the run.
 
+    Scores are those on one part of the data: "training", "all" or "held_out".
     Rows are sorted by what they describe (methods in METHOD_ORDER) and scores by name, so the order of the
     table does not matter. A score that a run lacks is NaN. Two protocols under one score name are refused.
     If blocks of codes should hold other factors in some runs of a data set, these have columns of their own,
     such as "block_separation (shape|scale+x)".
     """
-    table = frame if _is_checked(frame) else check_table(frame).table
+    table = on_part(frame if _is_checked(frame) else check_table(frame).table, on)
     known = [name for name in table["representation"].unique() if name]
     if representation and representation not in known:
         raise UnweaveError(
@@ -344,7 +318,7 @@ def wide(frame: pd.DataFrame, representation: str = "mean") -> pd.DataFrame:
 
 
 def _is_checked(frame: pd.DataFrame) -> bool:
-    return tuple(frame.columns) == COLUMNS and all(
+    return tuple(frame.columns) == TABLE_COLUMNS and all(
         isinstance(frame[name].dtype, pd.CategoricalDtype) for name in TEXT_COLUMNS
     )
 
@@ -374,7 +348,7 @@ def _split_by_blocks(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _refuse_mixtures(rows: pd.DataFrame) -> None:
-    pairs = rows[["score", "protocol"]].drop_duplicates()
+    pairs = rows[["data", "score", "protocol"]].drop_duplicates()
     # Codes that no prior gives a scale are standardised; they may be compared with codes that have one. Data
     # sets have different factors; within a data set, scores of different blocks have different names here.
     alike = (
@@ -384,11 +358,15 @@ def _refuse_mixtures(rows: pd.DataFrame) -> None:
         .str.replace(BLOCKS_WORD, "", regex=True)
     )
     pairs = pairs.assign(protocol=alike).drop_duplicates()
-    mixed = pairs[pairs["score"].duplicated(keep=False)]
+    mixed = pairs[pairs.duplicated(["data", "score"], keep=False)]
+    if mixed.empty:  # restricted data are split by image, and other data sets may not be
+        pairs = pairs.assign(protocol=pairs["protocol"].str.replace(",disjoint", ""))
+        pairs = pairs[["score", "protocol"]].drop_duplicates()
+        mixed = pairs[pairs["score"].duplicated(keep=False)]
     if mixed.empty:
         return
     score = sorted(mixed["score"])[0]
-    protocols = sorted(mixed.loc[mixed["score"] == score, "protocol"])
+    protocols = sorted(set(mixed.loc[mixed["score"] == score, "protocol"]))
     raise UnweaveError(
         f"{score} was measured under {len(protocols)} protocols, {' and '.join(protocols)}, whose numbers "
         f'cannot be compared. Keep one of them (table[table["protocol"] != "{protocols[-1]}"]), or give one '

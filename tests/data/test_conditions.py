@@ -256,6 +256,22 @@ def test_the_correlations_of_roth_have_their_default_strengths() -> None:
         )
 
 
+def test_the_pairs_of_traeuble_are_those_of_the_authors() -> None:
+    """`corr_indices` in github.com/ftraeuble/disentanglement_lib; those of dSprites count its colour."""
+    pairs = {
+        "traeuble_a": ("shapes3d", [3, 5]),
+        "traeuble_b": ("dsprites", [3 - 1, 4 - 1]),
+        "traeuble_c": ("mpi3d_real", [5, 6]),
+        "traeuble_d": ("shapes3d", [2, 3]),
+        "traeuble_e": ("shapes3d", [2, 5]),
+    }
+    for preset, (name, columns) in pairs.items():
+        factors = entry_of(name).factors
+        first, second = (factors[column].name for column in columns)
+        assert canonical(preset, factors) == f"{first}~{second}=0.2"
+        assert canonical(f"{preset}=0.7", factors) == f"{first}~{second}=0.7"
+
+
 def _readable(text: str, factors: tuple[Factor, ...]) -> bool:
     try:
         return bool(canonical(text, factors))

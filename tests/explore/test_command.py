@@ -1,11 +1,14 @@
 """`unweave explore` from the terminal."""
 
+import os
 import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
 from urllib.request import urlopen
+
+import pytest
 
 from command_line import run_here
 
@@ -36,6 +39,39 @@ def test_it_serves_until_it_is_interrupted(run_folder: Path) -> None:
             assert process.stderr.read() == ""
         finally:
             process.kill()
+
+
+SERVED = """
+import os, sys
+from pathlib import Path
+from unweave.commands.explore import serve
+from unweave.explore.server import ExploreServer
+from unweave.explore.subject import subject_at
+
+def report(server):
+    print(os.environ["OMP_WAIT_POLICY"], "torch" in sys.modules)
+    raise KeyboardInterrupt
+
+ExploreServer.serve_forever = report
+serve(subject_at(Path(sys.argv[1])), "127.0.0.1", 0, open_page=False)
+"""
+
+
+@pytest.mark.parametrize(("chosen", "used"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])
+def test_threads_wait_without_using_the_cores_that_the_browser_needs(
+    run_folder: Path, chosen: dict[str, str], used: str
+) -> None:
+    others = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    ended = subprocess.run(
+        [sys.executable, "-c", SERVED, str(run_folder)],
+        env=others | chosen,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 130, ended.stderr
+    # PyTorch reads the variable when it is imported, so it must not be imported before.
+    assert ended.stdout.splitlines()[-1] == f"{used} False"
 
 
 def test_it_writes_a_page(run_folder: Path, tmp_path: Path) -> None:

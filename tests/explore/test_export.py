@@ -7,14 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 import unweave
 from explore.browser import Browser
+from explore.dots import dots, encode
 from training.tiny import TINY
 from unweave.data.grid import Factors, Images
 from unweave.errors import UnweaveError
 from unweave.explore.export import export_page
-from unweave.explore.run_view import open_run, view_of
+from unweave.explore.own_model import OwnParts
+from unweave.explore.run_view import open_run, view_of, view_on
 from unweave.methods import BetaVAE
 from unweave.streams import Stream
 
@@ -48,6 +52,24 @@ def test_an_exported_page_decodes_as_the_run_does(
     assert expected.std() > 0.5, "an image on which a mistake could be seen"
     assert image == pytest.approx(expected, abs=0.51)
     assert browser.errors == []
+
+
+def test_the_page_of_a_users_torch_module(tmp_path: Path, browser: Browser) -> None:
+    torch.manual_seed(0)
+    layers = [nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 64), nn.Dropout(0.5), nn.Sigmoid()]
+    decoder = nn.Sequential(*layers, nn.Unflatten(1, (1, 8, 8))).train()
+    model = OwnParts(encode, decoder, name="<places>").on(dots())
+    export_page(view_on(model, dots()), tmp_path / "page.html")
+    browser.offline()
+    browser.open(f"{(tmp_path / 'page.html').as_uri()}#z=1.25,3")
+    browser.wait_for(f"{DECODED}?.dataset.codes === '1.25,3.00'")
+    seen = browser.evaluate(f"Array.from({DECODED}.getContext('2d').getImageData(0, 0, 8, 8).data)")
+    [expected] = model.decode(np.array([[1.25, 3]], np.float32))[0]
+    assert np.array(seen).reshape(8, 8, 4)[..., 0] == pytest.approx(expected, abs=1)
+    assert expected.std() > 5, "an image on which a mistake could be seen"
+    assert browser.evaluate("document.title") == "<places>"
+    assert browser.errors == []
+    assert decoder.training, "the user's module is left as it was"
 
 
 def test_an_exported_page_can_be_explored_with_the_network_off(exported_page: Path, browser: Browser) -> None:

@@ -32,6 +32,12 @@ HAS_CURVE = """(() => {
 })()"""
 
 
+@pytest.fixture(autouse=True)
+def frequent_polls(browser: Browser) -> None:
+    """The page asks for news every 0.2 seconds instead of every 2."""
+    browser.shorten_waits()
+
+
 def text(browser: Browser, selector: str) -> list[str]:
     found: list[str] = browser.evaluate(
         f"[...document.querySelectorAll({selector!r})].map((one) => one.textContent.trim())"
@@ -86,7 +92,7 @@ def test_a_study_fills_its_grid(tmp_path: Path, serve: Serve, browser: Browser) 
     with locked(first), serve(tmp_path) as server:
         browser.open(server.url)
         browser.wait_for(f"{cells}.length === 6")
-        assert text(browser, ".live-grid tbody th") == ["beta_vae beta=1", "beta_vae beta=4"]
+        assert text(browser, ".live-grid tbody th") == ["β-VAE beta_vae beta=1", "β-VAE beta_vae beta=4"]
         assert text(browser, ".live-grid thead th") == ["seed", "0", "1", "2"]
         assert text(browser, ".live-summary li") == ["· 5 waiting", "▶ 1 training"]
         browser.wait_for(HAS_CURVE)
@@ -95,7 +101,7 @@ def test_a_study_fills_its_grid(tmp_path: Path, serve: Serve, browser: Browser) 
         third = write_run(tmp_path / "runs", specs[5], {"step": 1, "kl": 1.0})
         end_run(third, scores={"mig": 0.123456})
         browser.wait_for(f"{cells}[5].className.includes('live-measured')")
-        assert browser.evaluate(f"{cells}[1].getAttribute('aria-label')") == "beta_vae beta=1, seed 1: failed"
+        assert browser.evaluate(f"{cells}[1].getAttribute('aria-label')") == "β-VAE beta=1, seed 1: failed"
         # One cell is in the order of the Tab key; arrows move between cells.
         assert browser.evaluate(f"[...{cells}].map((one) => one.tabIndex)") == [0, -1, -1, -1, -1, -1]
         browser.evaluate(f"{cells}[0].focus()")
@@ -106,6 +112,8 @@ def test_a_study_fills_its_grid(tmp_path: Path, serve: Serve, browser: Browser) 
         browser.evaluate(f"{cells}[5].click()")
         browser.wait_for("document.querySelectorAll('.live-details td').length === 2")
         assert text(browser, ".live-columns td") == ["1", "0.1235"]
+        assert text(browser, ".live-columns tbody th") == ["kl", "MIG mig"]
+        assert browser.evaluate(FACTS).startswith("β-VAE beta=4, seed 2, dSprites: measured")
         assert len(text(browser, ".live-losses .live-legend button")) == 3
         assert spec_hash(specs[5]) in browser.evaluate("location.hash")
         assert browser.errors == []

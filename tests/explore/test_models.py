@@ -155,9 +155,13 @@ def test_unweave_explore_is_the_function(capsys: pytest.CaptureFixture[str]) -> 
         opened.close()
 
 
-def test_a_model_cannot_be_exported(tmp_path: Path) -> None:
-    with pytest.raises(UnweaveError, match=r"encode is a model of your own; only trained runs"):
+def test_which_models_cannot_be_exported(tmp_path: Path) -> None:
+    with pytest.raises(
+        UnweaveError, match=r"encode cannot be exported.*a decoder of the type function: an exp"
+    ):
         export_page(view(encode, decode), tmp_path / "page.html")
+    with pytest.raises(UnweaveError, match=r"encode cannot be exported, because it has no decoder"):
+        export_page(view(encode, None), tmp_path / "page.html")
 
 
 def test_codes_are_looked_up(tmp_path: Path) -> None:

@@ -54,10 +54,15 @@ def awkward_codes() -> dict[str, NDArray[Any]]:
 
 
 def in_blocks(codes: NDArray[Any], factors: NDArray[np.int64]) -> dict[str, Any]:
-    """The first code and the others, if there are others; the first factor belongs to the first code."""
+    """The first code and the others, if there are others; the first factor belongs to the first code.
+
+    The last factor is circular.
+    """
     blocks = {"content": [0], "style": list(range(1, codes.shape[1]))}
     return {
         "blocks": {name: block for name, block in blocks.items() if block},
         "block_factors": {"content": [0]},
         "judge": LinearJudge(codes, factors),
+        "circular": [factors.shape[1] - 1],
+        "periods": {factors.shape[1] - 1: float(factors[:, -1].max() + 1)},
     }

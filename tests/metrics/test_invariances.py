@@ -17,6 +17,7 @@ pytestmark = pytest.mark.usefixtures("small_forests")
 # Scores by models that take long to fit: they see two kinds of codes.
 SLOW = {
     "downstream_logistic",
+    "fairness_logistic",
     "dci_forest",
     "block_r2",
     "block_separation",
@@ -25,6 +26,7 @@ SLOW = {
     "dci_es",
     "dci_es_forest",
     "dci_es_mlp",
+    "r4",
 }
 SIZES = (3, 4)
 SCALES = np.array([40.0, 0.3, 1.7])
@@ -32,6 +34,8 @@ FEW_DRAWS: dict[str, dict[str, Any]] = {
     "beta_vae_score": {"train": 200, "test": 100, "batch": 8},
     "factor_vae_score": {"train": 200, "test": 100, "batch": 8, "variance_points": 300},
     "z_max_var": {"train": 200, "test": 100, "batch": 8, "variance_points": 300},
+    "fairness_trees": {"train": 180, "points": 30},
+    "fairness_logistic": {"train": 100, "points": 30},
     "mig_posterior": {"samples": 500},
     "flatness": {"repeats": 32},
     "factored_components": {"repeats": 32, "triplets": 8},
@@ -39,6 +43,7 @@ FEW_DRAWS: dict[str, dict[str, Any]] = {
     "dci_es_mlp": {"updates": 20},
     "block_separation": {"updates": 50},
     "block_mig": {"updates": 50},
+    "r4": {"rounds": 5},
 }
 # Of 20 bins, some have a value on the lower edge and one that is a little below the upper edge.
 ON_EDGES = np.array([0.0, 1.0, 0.97, 20.0, 2.0, 1.97, 3.0, 2.97, 5.0, 4.97, 10.0, 9.97])

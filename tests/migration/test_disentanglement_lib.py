@@ -225,6 +225,33 @@ def test_unsupervised_and_downstream_scores_and_unknown_metrics(tmp_path: Path) 
     assert len(table) == 6
 
 
+def test_unfairness(tmp_path: Path) -> None:
+    measured = {
+        "mean_fairness:mean_pred:mean_sens": 0.125,
+        "mean_fairness:max_pred:max_sens": 0.5,
+        "mean_fairness:pred0:sens1": 0.25,
+        "max_fairness:mean_pred:mean_sens": 0.75,
+    }
+    study = {
+        "evaluation.evaluation_fn": "@fairness",
+        "fairness.num_train": "10000",
+        "fairness.num_test_points_per_class": "100",
+        "predictor.predictor_fn": "@gradient_boosting_classifier",
+    }
+    model = TrainedModel({"vae.beta": "1.0"})
+    evaluation(tmp_path / "0", model, measured, study)
+    other = study | {"predictor.predictor_fn": "@logistic_regression_cv", "fairness.num_train": "500"}
+    evaluation(tmp_path / "1", model, measured, other)
+    table = read_disentanglement_lib(tmp_path).table
+    protocols = dict(zip(table["score"], table["protocol"], strict=True))
+    assert value_of(table, "fairness_trees.mean_unfairness") == 0.125
+    assert value_of(table, "fairness_trees.max_unfairness") == 0.5
+    trees = next(metric for metric in METRICS if metric.name == "fairness_trees")
+    assert protocols["fairness_trees.mean_unfairness"] == trees.protocol()
+    assert "fairness.num_train=500" in protocols["fairness_logistic.mean_unfairness"]
+    assert len(table) == 4
+
+
 def test_a_model_without_equivalent_keeps_its_name_and_a_note_says_so(tmp_path: Path) -> None:
     for i, beta in enumerate(("1.0", "2.0")):
         model = TrainedModel({"model.model": "@my_vae()", "my_vae.beta": beta, "my_vae.layers": "[1, 2]"})

@@ -2,6 +2,7 @@
 
 import dataclasses
 import doctest
+import os
 import re
 import subprocess
 import sys
@@ -75,6 +76,22 @@ def test_pages_build_without_a_warning(tmp_path: Path) -> None:
         "unweave.metrics.mig py:function",
     ):
         assert f"{name} " in objects
+
+
+def test_a_site_of_several_versions_lists_them_in_the_sidebar(tmp_path: Path) -> None:
+    (tmp_path / "index.md").write_text("# A page\n")
+    options = ["-m", "sphinx", "-W", "-q", "-c", str(DOCS), "-b", "html"]
+    done = subprocess.run(
+        [sys.executable, *options, str(tmp_path), str(tmp_path / "site")],
+        env=os.environ | {"UNWEAVE_DOCS_VERSIONS": "stable=/stable/ 0.1=/0.1/"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    page = (tmp_path / "site" / "index.html").read_text()
+    links = re.findall(r'href="(/[^"]+/)">([^<]+)<', page)
+    assert links == [("/stable/", "stable"), ("/0.1/", "0.1")]
 
 
 def test_every_public_module_has_a_page_of_the_reference() -> None:

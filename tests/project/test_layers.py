@@ -10,7 +10,7 @@ SOURCE = ROOT / "src"
 # A module may import from its own part and from the parts above it in this list.
 LAYERS = [
     {"errors", "lazy", "layout", "progress", "display.notebook", "display.inline_figure", "display.theme"},
-    {"places", "files"},
+    {"places", "files", "column_mapping"},
     {"plugins.loading", "zoo"},
     {"compilation"},
     {"locks", "streams", "results", "display.progress"},
@@ -26,7 +26,7 @@ LAYERS = [
     {"runs.run"},
     {"runs.train"},
     {"evaluation"},
-    {"impossibility", "sparse", "integrations", "migration"},
+    {"impossibility", "sparse", "reasoning", "integrations", "migration"},
     {"runs.gallery", "plugins.contract"},
     {"study"},
     {"selection"},
@@ -48,6 +48,7 @@ WITHOUT_TORCH = {
     "display.pictures",
     "places",
     "files",
+    "column_mapping",
     "plugins.loading",
     "zoo",
     "compilation",

@@ -1,4 +1,4 @@
-"""House style of pages, help texts, docstrings: plain words, short sentences, British spelling."""
+"""House style of pages, help texts, docstrings, scripts: plain words, short sentences, British spelling."""
 
 import ast
 import re
@@ -9,8 +9,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "zoo/README.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 MODULES = sorted((ROOT / "src").rglob("*.py"))
+SCRIPTS = sorted((ROOT / "src").rglob("*.js"))
 LONGEST_SENTENCE = 35  # words
 
 # Words that readers stumble over, and what to write instead.
@@ -123,6 +127,15 @@ def problems_of_module(path: Path) -> Iterator[str]:
                 yield f"{path.relative_to(ROOT)}:{node.lineno}: {problem}"
 
 
+def comments_of(script: str) -> str:
+    """The comments of a script in JavaScript, a paragraph each; lines that only have a comment are joined."""
+    text = ""
+    for line in script.splitlines():
+        code, _, comment = line.partition("// ")
+        text += f"\n{comment}\n\n" if code.strip() else f"{comment}\n"
+    return text
+
+
 def problems_of_page(text: str) -> list[str]:
     """What the house style has against a page."""
     found = list(misused(plain(text), WORDS | PAGE_WORDS | SPELLING))
@@ -143,6 +156,24 @@ def test_pages_are_in_plain_english(page: Path) -> None:
 def test_docstrings_help_texts_and_messages_are_in_plain_english() -> None:
     found = [problem for path in MODULES for problem in problems_of_module(path)]
     assert "\n".join(found) == ""
+
+
+def test_comments_of_scripts_are_in_plain_english() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {problem}"
+        for path in SCRIPTS
+        for problem in problems_of_page(comments_of(path.read_text(encoding="utf-8")))
+    ]
+    assert "\n".join(found) == ""
+
+
+def test_only_the_comments_of_a_script_are_prose() -> None:
+    lines = ("// A comment of", "// two lines.", 'const color = "http://localhost"; // an address', "anew();")
+    paragraphs = comments_of("\n".join(lines)).split("\n\n")
+    assert [part.split() for part in paragraphs if part.strip()] == [
+        ["A", "comment", "of", "two", "lines."],
+        ["an", "address"],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ MODULES = (
     "unweave.metrics",
     "unweave.migration",
     "unweave.plugins",
+    "unweave.reasoning",
     "unweave.report",
     "unweave.selection",
     "unweave.sparse",

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_ind
+from scipy.stats import t, ttest_ind
 
 from report.made_up import SIX, Rule, settings, table
 from unweave.report.best import ALL_DATA, best_methods, leading_method, mean_difference
@@ -91,6 +91,23 @@ def test_noise_makes_a_best_method_in_at_most_5_percent(
     # As 10 studies of 50 scores: Holm keeps the probability of any wrong one.
     adjusted = np.stack([holm([lead.difference.p for lead in leads[i : i + 50]]) for i in range(0, 500, 50)])
     assert (adjusted < 0.05).any(axis=1).sum() <= 2
+
+
+@pytest.mark.parametrize(("spread", "expected"), [(1, 0.977), (2, 0.972), (10, 0.938), (100, 0.947)])
+def test_exact_coverage_of_the_difference_of_two_settings(spread: float, expected: float) -> None:
+    """The share of intervals that hold the truth, by quadrature, for settings of normal scores.
+
+    Deviations of two settings are normal numbers z and w; their angle is uniform, and independent of their
+    length, against which the difference of the means has a t-distribution with two degrees of freedom.
+    """
+    shares = []
+    for angle in (np.arange(200) + 0.5) / 200 * np.pi / 2:
+        x, y = np.cos(angle) * np.array([1, -1]), spread * np.sin(angle) * np.array([1, -1])
+        interval, _ = mean_difference(x, y)
+        reach = interval.high / np.sqrt((1 + spread**2) / 2)
+        shares.append(1 - 2 * t.sf(reach, 2))
+    assert np.mean(shares) == pytest.approx(expected, abs=0.001)
+    assert 0.92 <= np.mean(shares) <= 0.98
 
 
 @pytest.mark.parametrize(("settings_of_each", "spread"), [(2, 1.0), (6, 1.0), (6, 4.0)])

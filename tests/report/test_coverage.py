@@ -1,6 +1,6 @@
 """How often intervals of the report hold the truth, and how often it claims something about noise.
 
-`benchmarks/report_statistics.py` simulates 500 studies of each shape; its results are kept and checked. A
+`benchmarks/report_statistics.py` simulates 500 studies or more of each shape; its results are kept and checked. A
 smaller simulation here would notice if the statistics changed.
 """
 

@@ -86,13 +86,16 @@ def test_the_judgement_is_right(study: Path, capsys: pytest.CaptureFixture[str])
 def test_scores_of_another_call_stay_in_the_table(study: Path) -> None:
     command(study, "--by", "udr")
     command(study, "--by", "centrality", "--within", "study")
+    command(study, "--by", "few_labels", "--labels", 45)
     command(study, "--by", "few_labels", "--labels", 50)
     table = read_table(study / "selection.parquet").table
-    assert table.groupby("score", observed=True).size().to_dict() == dict.fromkeys(KNOWN_TO_THE_REPORT, 6)
+    by_labels = [f"few_labels.{metric}_{labels}" for metric in ("dci", "mig") for labels in (45, 50)]
+    names = [*KNOWN_TO_THE_REPORT[:3], *by_labels]
+    assert table.groupby("score", observed=True).size().to_dict() == dict.fromkeys(names, 6)
     command(study, "--by", "centrality")
     table = read_table(study / "selection.parquet").table
-    assert len(table) == 30
-    assert table["protocol"].str.endswith((",setting]", ",labels50]")).all()
+    assert len(table) == 42
+    assert table["protocol"].str.endswith((",setting]", ",labels45]", ",labels50]")).all()
 
 
 def test_the_table_may_be_csv(study: Path, tmp_path: Path) -> None:

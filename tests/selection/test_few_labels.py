@@ -13,7 +13,7 @@ from unweave.errors import UnweaveError
 from unweave.metrics import dci, mig
 from unweave.runs.run import Run
 from unweave.selection import candidates_in, select
-from unweave.selection.few_labels import few_label_scores, scores_of
+from unweave.selection.few_labels import LabelChoice, few_label_scores, scores_of
 from unweave.streams import Stream
 from unweave.study import StudyFolder
 
@@ -30,15 +30,31 @@ def test_scores_are_the_metrics_of_codes_of_the_same_labelled_images(study: Stud
     points = labelled(truth, 50, stream)
     images = truth.observe(points.factors)
     assert set(chosen.table["protocol"]) == {"dci[trees,train0.9,labels50]", "mig[bins20,labels50]"}
-    for score in ("few_labels.dci", "few_labels.mig"):
+    assert chosen.scores_by("few_labels") == ["few_labels.dci_50", "few_labels.mig_50"]
+    for score in chosen.scores_by("few_labels"):
         assert len(chosen.ranking(score)) == 6
-    run, value = chosen.ranking("few_labels.dci")[0]
+    run, value = chosen.ranking("few_labels.dci_50")[0]
     codes = Run(run.folder, "cpu").encode(images)
     labels = np.stack([np.unique(column, return_inverse=True)[1] for column in points.factors.T], axis=1)
     fitted = dci(codes[:45], labels[:45], test=(codes[45:], labels[45:]))
     assert value == pytest.approx(fitted.disentanglement)
-    by_mig = {run.id: value for run, value in chosen.ranking("few_labels.mig")}
+    by_mig = {run.id: value for run, value in chosen.ranking("few_labels.mig_50")}
     assert by_mig[run.id] == pytest.approx(mig(codes, points.factors))
+
+
+def test_labels_of_another_labeller(study: StudyFolder, tmp_path: Path) -> None:
+    """Renaming the values of factors leaves MIG as it is; two of five factors have another one."""
+    names = {"perfect": "few_labels.mig_50", "permuted": "few_labels.mig_50_permuted"}
+    names["partial"] = "few_labels.mig_50_partial"
+    first = next(iter(study.runs))
+    shutil.copytree(study.run_path(first), tmp_path / "runs" / first)
+    scores = {}
+    for labeller, name in names.items():
+        chosen = select(tmp_path / "runs", by="few_labels", labels=50, labeller=labeller, device="cpu")
+        assert chosen.scores_by("few_labels")[1] == name
+        [(_, scores[labeller])] = chosen.ranking(name)
+    assert scores["permuted"] == pytest.approx(scores["perfect"])
+    assert scores["partial"] != pytest.approx(scores["perfect"])
 
 
 def test_100_labels_tell_separate_codes_from_mixed_ones() -> None:
@@ -57,7 +73,7 @@ def test_a_single_run_of_a_setting_can_be_chosen(study: StudyFolder, tmp_path: P
     first = next(iter(study.runs))
     shutil.copytree(study.run_path(first), tmp_path / "runs" / first)
     chosen = select(tmp_path / "runs", by="few_labels", labels=50, device="cpu")
-    assert [run.id for run, _ in chosen.ranking("few_labels.dci")] == [first]
+    assert [run.id for run, _ in chosen.ranking("few_labels.dci_50")] == [first]
     assert chosen.notes == ()
 
 
@@ -68,6 +84,6 @@ def test_mistakes_raise_clear_errors(study: StudyFolder, tmp_path: Path) -> None
     runs = Path(shutil.copytree(study.path / "runs", tmp_path / "runs"))
     broken, *_ = sorted(runs.iterdir())
     (broken / "weights.safetensors").write_bytes(b"not weights")
-    left, scores = few_label_scores(candidates_in(runs), 50, "cpu")
+    left, scores = few_label_scores(candidates_in(runs), LabelChoice(50), "cpu")
     assert len(left.runs) == len(scores) == 5
     assert left.notes[0].startswith(f"Left out {broken}")

@@ -30,12 +30,16 @@ beta = [1, 2, 4, 8, 16, 32]
 """
 
 
+def words(folder: Path, workers: int) -> list[str]:
+    """The command that runs the study next to a folder into it."""
+    study = ["study", "run", str(folder.parent / "study.toml"), "-o", str(folder), "--device", "cpu"]
+    return [*study, "--population", "10", "--workers", str(workers)]
+
+
 def start(folder: Path, workers: int) -> subprocess.Popen[bytes]:
-    words = ["study", "run", str(folder.parent / "study.toml"), "-o", str(folder), "--device", "cpu"]
-    words += ["--population", "10", "--workers", str(workers)]
-    return subprocess.Popen(
-        [sys.executable, "-m", "unweave", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    """Start a driver in a process of its own."""
+    command = [sys.executable, "-m", "unweave", *words(folder, workers)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def worker_pids(folder: Path) -> list[int]:
@@ -46,6 +50,14 @@ def worker_pids(folder: Path) -> list[int]:
     except sqlite3.Error:
         return []
     return [pid for (pid,) in rows if pid]
+
+
+def wait_for_worker(folder: Path, seconds: float = 60.0) -> list[int]:
+    """Wait until a worker of the study has a task; return the process ids of all that have one."""
+    deadline = time.monotonic() + seconds
+    while not (pids := worker_pids(folder)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return pids
 
 
 def table_of(study: StudyFolder) -> pd.DataFrame:

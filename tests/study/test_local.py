@@ -9,7 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from study.chaos import STUDY, chaos, in_order, start, table_of, worker_pids
+from command_line import run_here
+from study.chaos import STUDY, chaos, in_order, start, table_of, wait_for_worker, words
 from study.tiny import Pretend, tiny_spec
 from unweave.errors import DiskFullError, UnweaveError
 from unweave.files import write_json
@@ -189,7 +190,7 @@ def test_posts_share_the_cores() -> None:
 def test_chaos(tmp_path: Path) -> None:
     """36 runs on 3 workers, 5 kills of workers and drivers: the same table as of a study left alone."""
     (tmp_path / "study.toml").write_text(STUDY.format(last=5))
-    assert start(tmp_path / "calm", 2).wait() == 0
+    assert run_here(*words(tmp_path / "calm", 2)).returncode == 0
     assert chaos(tmp_path, kills=5, workers=3) == 5
     expected, found = table_of(StudyFolder(tmp_path / "calm")), table_of(StudyFolder(tmp_path / "chaos"))
     assert found["run"].nunique() == 36
@@ -200,18 +201,17 @@ def test_chaos(tmp_path: Path) -> None:
 
 def test_two_drivers_share_the_work(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY.format(last=1))
-    drivers = [start(tmp_path / "s", 1), start(tmp_path / "s", 1)]
-    assert [driver.wait() for driver in drivers] == [0, 0]
+    other = start(tmp_path / "s", 1)
+    wait_for_worker(tmp_path / "s")
+    assert run_here(*words(tmp_path / "s", 1)).returncode == 0
+    assert other.wait() == 0
     assert table_of(StudyFolder(tmp_path / "s"))["run"].nunique() == 12
 
 
 def test_an_interrupt_stops_cleanly(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY.format(last=49).replace("steps = 4", "steps = 100000"))
     driver = start(tmp_path / "s", 2)
-    deadline = time.monotonic() + 60
-    while not worker_pids(tmp_path / "s") and time.monotonic() < deadline:
-        time.sleep(0.1)
-    pids = worker_pids(tmp_path / "s")
+    pids = wait_for_worker(tmp_path / "s")
     time.sleep(1)
     driver.send_signal(signal.SIGINT)
     assert driver.wait(timeout=60) == 130

@@ -16,6 +16,7 @@ from unweave.errors import UnweaveError
 from unweave.methods import BetaVAE, settings_of
 from unweave.methods.sampling import images_per_step
 from unweave.methods.semi_supervised import LABELLERS
+from unweave.metrics import metrics_named
 from unweave.runs.spec import RunSpec
 from unweave.study import PRESETS, StudyFolder, StudySpec, preset_named, read_study
 from unweave.study.planner import make_units, plan_of
@@ -89,6 +90,14 @@ def test_the_study_of_few_labels() -> None:
         "beta_tcvae",
     }
     assert {run.steps for run in small.runs if run.method.name == "s2_factor_vae"} == {150_000}
+
+
+def test_the_study_of_fairness() -> None:
+    spec, published = preset_named("locatello2019_fairness"), preset_named("locatello2019_dsprites")
+    assert len(spec.runs) == 36 * 5
+    assert set(spec.runs) < set(published.runs)
+    names = {metric.name for metric in metrics_named(spec.metrics)}
+    assert {"fairness_trees", "downstream_trees", "dci"} < names
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -111,6 +111,7 @@ if __name__ == "__main__":
     for module in WARM:
         importlib.import_module(module)
     sys.modules["torch"].set_num_threads(1)
+    vars(os)["fsync"] = lambda _file: None  # see tests/conftest.py
     # Subsets of TrueType fonts, one for each figure, take half of the time of a report.
     sys.modules["unweave.report.style"].SETTINGS["pdf.fonttype"] = 3
     sprites = sys.modules["unweave.data"].load("dsprites")

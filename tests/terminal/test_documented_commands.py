@@ -27,6 +27,8 @@ WATCHED = "opens a page that stays until Ctrl-C; see tests/explore/test_live_com
 OFFICIAL = "needs the official files of the data set, which are not part of the project"
 CONDITION = "needs a run on data with a condition; see tests/evaluation/test_held_out.py"
 DLIB = "needs results of disentanglement_lib; see tests/migration"
+DVAE = "needs results of disentangling-vae; see tests/migration"
+REASONING = "encodes thousands of images; tests/reasoning/test_reason.py runs it on a few"
 REASONS = {
     "data fetch cars3d": DOWNLOADS,
     "data fetch dsprites": DOWNLOADS,
@@ -39,6 +41,11 @@ REASONS = {
     "data render NAME": "writes a table of hundreds of MB; tests/data/test_cache.py writes small ones",
     "migrate disentanglement_lib output/ -o old.parquet": DLIB,
     "migrate disentanglement_lib results/gin/train.gin": DLIB,
+    "migrate disentangling_vae results/ -o old.parquet": DVAE,
+    "reason RUN": REASONING,
+    "reason RUN --steps 1000 --edge 128,128 --graph 128 --levels 4 --tests 1000": REASONING,
+    "reason STUDY --steps 20000": REASONING,
+    "reason studies/vansteenkiste2019_mini": REASONING,
     "report --published published/ -o report/": PUBLISHED,
     "report study/ --published published/": PUBLISHED,
     "evaluate RUN --data elsewhere/toys": OWN_DATA,
@@ -76,8 +83,19 @@ REPLACED = {
     "explore old.parquet": "explore results.parquet",
     "metrics explain NAME": "metrics explain mig",
     "report old.parquet -o report": "report study/ -o report/",
+    "report studies/locatello2020_few_labels -o report": "report study/ -o report/",
     "report studies/capacity -o report": "report study/ -o report/",
     "report studies/smoke -o report": "report study/ -o report/",
+    "report studies/tonnaer2022 -o report": "report study/ -o report/",
+    "report studies/locatello2019_fairness -o report": "report study/ -o report/",
+    "report studies/montero2021 -o report": "report study/ -o report/",
+    "report studies/vansteenkiste2019_mini": "report study/ -o report/",
+    "select studies/locatello2020_few_labels --by few_labels --labels 100": (
+        "select studies/capacity --by few_labels --labels 100"
+    ),
+    "select studies/locatello2020_few_labels --by few_labels --labels 1000": (
+        "select studies/capacity --by few_labels --labels 100"
+    ),
     "select STUDY --by udr": "select studies/capacity --by udr --top 3",
     "select studies/capacity --metrics mig,dci": "select studies/capacity --metrics mig,modularity",
     "study collect /project/smoke": "study collect studies/smoke",
@@ -87,12 +105,29 @@ REPLACED = {
     "study collect STUDY": "study collect studies/small",
     "study collect comparison": "study collect studies/small",
     "study collect studies/mini": "study collect studies/small",
+    "study collect studies/vansteenkiste2019_mini": "study collect studies/small",
     "study export --what runs": "study export studies/small --what runs",
     "study plan locatello2019": "study plan locatello2019 --no-measure",
     "study plan smoke": "study plan smoke --no-measure",
     "study run locatello2019": "study plan locatello2019 --no-measure",
     "study run locatello2019_mini -o studies/mini": "study plan locatello2019_mini --no-measure",
+    "study run locatello2019 --metrics fairness_trees": "study plan locatello2019 --no-measure",
+    "study run locatello2019_fairness": "study plan locatello2019_fairness --no-measure",
+    "study run locatello2019_fairness --preset smoke": (
+        "study plan locatello2019_fairness --preset smoke --no-measure"
+    ),
+    "study run tonnaer2022": "study plan tonnaer2022 --no-measure",
+    "study run tonnaer2022 --preset smoke": "study plan tonnaer2022 --preset smoke --no-measure",
+    "study run montero2021": "study plan montero2021 --no-measure",
+    "study run montero2021 --preset smoke": "study plan montero2021 --preset smoke --no-measure",
+    "study run traeuble2021 --preset smoke": "study plan traeuble2021 --preset smoke --no-measure",
+    "study run STUDY --on held_out": "study run studies/capacity --on held_out",
+    "study run locatello2020_few_labels": "study plan locatello2020_few_labels --no-measure",
+    "study run locatello2020_few_labels --preset smoke": (
+        "study plan locatello2020_few_labels --preset smoke --no-measure"
+    ),
     "study run locatello2020_weak": "study plan locatello2020_weak --no-measure",
+    "study run vansteenkiste2019_mini": "study plan vansteenkiste2019_mini --no-measure",
     "study run smoke": "study run studies/smoke",
     "study run smoke --out /project/smoke --shard 0/2": "study run studies/smoke --shard 0/2",
     "study run smoke --out /project/smoke --shard 1/2": "study run studies/smoke --shard 1/2",
@@ -102,6 +137,7 @@ REPLACED = {
 }
 # Options that make a command small; they take the place of those that it has.
 SMALL: dict[str, dict[str, list[str]]] = {
+    "downstream": {"--sizes": ["10"], "--test": ["20"], "--repeats": ["2"], "--predictor": ["logistic"]},
     "compare": {"--metrics": ["mig"], "--points": ["60", "30"], "--repeats": ["2"]},
     "evaluate": {"--metrics": ["mig,dci"], "--points": ["60", "30"]},
     "explore": {"--no-open": []},

@@ -31,7 +31,8 @@ def _sprites() -> GroundTruth:
     whole = dsprites.rendered()
     every = np.array([1, 5, 10, 10, 10])
     factors = tuple(
-        replace(f, size=-(-f.size // e), labels=None) for f, e in zip(whole.factors, every, strict=True)
+        replace(f, size=-(-f.size // e), labels=None, period=None)
+        for f, e in zip(whole.factors, every, strict=True)
     )
 
     def render(wanted: Factors, stream: Stream) -> Images:

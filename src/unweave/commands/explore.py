@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import webbrowser
 from pathlib import Path
@@ -11,11 +12,16 @@ from unweave.explore.server import ExploreServer
 from unweave.explore.subject import Subject
 from unweave.results import read_table
 
+WAITING_VARIABLE = "OMP_WAIT_POLICY"  # OpenMP reads it when PyTorch is imported, which the first page needs
+
 
 def serve(subject: Subject, host: str, port: int, open_page: bool) -> None:
     """Serve until interrupted; a file that is no table of results is refused before a page is served."""
     if subject.in_memory is None and subject.path.is_file():
         read_table(subject.path)
+    # The browser uses the same cores. PyTorch's threads would else wait for each other in busy loops: on two
+    # busy cores, encoding the images of a page then takes four times as long.
+    os.environ.setdefault(WAITING_VARIABLE, "PASSIVE")
     with ExploreServer(subject, host, port) as server:
         print(f"{subject.path.name}: {server.url} (Ctrl-C ends it)", flush=True)
         if server.token is not None:

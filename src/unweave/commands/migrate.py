@@ -17,11 +17,15 @@ if TYPE_CHECKING:
     from unweave.runs.spec import RunSpec
 
 GIN = ".gin"
+SUBJECTS = {  # by tool
+    "disentanglement_lib": "folders, aggregated JSON files, or one .gin file",
+    "disentangling_vae": "its folder results/, or folders of models in it",
+}
 STATED = ("data", "seed", "steps")  # options of a training command that are always shown
 
 
 def migrate(
-    tool: Literal["disentanglement_lib"],
+    tool: Literal["disentanglement_lib", "disentangling_vae"],
     *subjects: Path,
     output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("results.parquet"),
 ) -> None:
@@ -30,30 +34,31 @@ def migrate(
     Parameters
     ----------
     tool
-        The tool: disentanglement_lib.
+        The tool: disentanglement_lib or disentangling_vae.
     subjects
-        Folders with its results, at any depth, or aggregated JSON files. Or a .gin file of a training, such
-        as results/gin/train.gin: the command that trains the same model is printed.
+        Folders with its results, at any depth. Of disentanglement_lib also aggregated JSON files, or a .gin
+        file of a training, such as results/gin/train.gin: the command that trains the same model is printed.
     output
         The table of results (.parquet or .csv).
     """
     if not subjects:
-        raise UnweaveError(f"name the results of {tool}: folders, aggregated JSON files, or one .gin file.")
-    if any(path.suffix == GIN for path in subjects):
+        raise UnweaveError(f"name the results of {tool}: {SUBJECTS[tool]}.")
+    if tool == "disentanglement_lib" and any(path.suffix == GIN for path in subjects):
         for path in subjects:
             _print_command(path)
         return
     check_output(output, TABLE)
-    _write_results(subjects, output)
+    _write_results(tool, subjects, output)
 
 
-def _write_results(subjects: tuple[Path, ...], output: Path) -> None:
+def _write_results(tool: str, subjects: tuple[Path, ...], output: Path) -> None:
     # Here, because torch takes seconds to import.
-    from unweave.migration import read_disentanglement_lib
+    from unweave.migration import read_disentanglement_lib, read_disentangling_vae
     from unweave.study.table import write_table
 
+    read = read_disentangling_vae if tool == "disentangling_vae" else read_disentanglement_lib
     with working("reading results"):
-        results = read_disentanglement_lib(*subjects)
+        results = read(*subjects)
     for note in results.notes:
         print_problem(note)
     write_table(results.table, output)

@@ -25,7 +25,7 @@ from unweave.report.tables import correlation_table
 from unweave.results import COLUMNS, check_table, combine, setting_text, wide
 from unweave.runs.spec import RunSpec
 from unweave.selection import Candidate, Selection, select
-from unweave.selection.select import CHOOSERS, choosers_named
+from unweave.selection.select import choosers_named
 
 TITLES = {"udr": "UDR", "centrality": "ModelCentrality", "few_labels": "Few labels"}
 EXPLAINED = (
@@ -90,7 +90,7 @@ def show(selection: Selection, by: str, top: int) -> None:
 def _show_ranking(selection: Selection, chooser: str, top: int) -> None:
     from rich.markup import escape
 
-    first, *others = CHOOSERS[chooser]
+    first, *others = selection.scores_by(chooser)
     ranking = selection.ranking(first)
     values = {score: dict(selection.ranking(score)) for score in others}
     varied = _varied_fields(selection.candidates.runs)
@@ -138,7 +138,7 @@ def show_judgement(selection: Selection, by: str, metrics: Sequence[str] | None)
     if runs is None or not scores:
         print("There are no supervised scores of the runs to judge the choice by; see unweave evaluate.")
         return
-    choosers = [score for chooser in choosers_named(by) for score in CHOOSERS[chooser]]
+    choosers = [score for chooser in choosers_named(by) for score in selection.scores_by(chooser)]
     rows = choice_table(runs, choosers, scores).to_dict("records")
     choices = {(row["chooser"], row["score"], row["among"]): row for row in rows}
     rows = correlation_table(runs, choosers, scores).to_dict("records")

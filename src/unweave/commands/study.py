@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Collection
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Literal
@@ -15,11 +15,12 @@ from cyclopts import App, Parameter
 
 from unweave.commands.command_app import TABLE, check_output, command_app
 from unweave.commands.console import detail, is_quiet, is_verbose, resume_line, say, say_next
+from unweave.commands.watch import watching
 from unweave.data import GroundTruth
 from unweave.errors import UnweaveError
 from unweave.layout import ERROR_FILE, LEDGER_FILE, SCORES_FILE
 from unweave.study.display import evaluation_lines, study_display, training_table
-from unweave.study.engines.engine import engine_named
+from unweave.study.engines.engine import Engine, engine_named
 from unweave.study.engines.local import cores
 from unweave.study.engines.slurm import submitted_jobs
 from unweave.study.evaluation_time import evaluation_time
@@ -29,7 +30,14 @@ from unweave.study.measure import SECONDS, parts_of, timed
 from unweave.study.planner import Unit, cost_of, plan_of, population_size, read_plan
 from unweave.study.presets import PRESETS
 from unweave.study.progress import status_of, status_of_folders
-from unweave.study.session import at_least_one, failures_of, ledger_of, prepare_study, study_named
+from unweave.study.session import (
+    StudySession,
+    at_least_one,
+    failures_of,
+    ledger_of,
+    prepare_study,
+    study_named,
+)
 from unweave.study.spec import StudySpec
 from unweave.study.table import collect, run_table, write_table
 from unweave.training.trainer import pick_device
@@ -54,6 +62,7 @@ def list_presets() -> None:
 def plan(
     study: str,
     *,
+    preset: Literal["smoke"] | None = None,
     device: str = "auto",
     population: int | None = None,
     data_root: Path | None = None,
@@ -65,6 +74,8 @@ def plan(
     ----------
     study
         A preset, a TOML file, or the folder of a study.
+    preset
+        smoke: the study in small, at most 16 runs of 200 steps.
     device
         auto, cpu, cuda or cuda:1.
     population
@@ -75,7 +86,7 @@ def plan(
         Train for some seconds to measure the speed of this machine.
     """
     at_least_one(population=population)
-    spec, folder = study_named(study)
+    spec, folder = study_named(study, preset)
     missing = missing_data(spec, data_root)
     size = population or population_size(pick_device(device))
     with TemporaryDirectory() as empty:
@@ -94,6 +105,7 @@ def plan(
 def run(
     study: str,
     *,
+    preset: Literal["smoke"] | None = None,
     out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
     workers: int | None = None,
     device: str = "auto",
@@ -109,9 +121,12 @@ def run(
     shard: str | None = None,
     steps: int | None = None,
     metrics: str | None = None,
+    on: str | None = None,
     keep_codes: bool = False,
     checkpoint_every: int = 10_000,
     data_root: Path | None = None,
+    watch: bool = False,
+    log_to: Annotated[list[str] | None, Parameter(negative=())] = None,
 ) -> None:
     """Train and measure all runs of a study, or resume it; a second command in another terminal joins.
 
@@ -119,6 +134,8 @@ def run(
     ----------
     study
         A preset, a TOML file, or the folder of a study.
+    preset
+        smoke: the study in small, at most 16 runs of 200 steps, in a folder of its own.
     out
         The study's folder. Default: studies/NAME.
     workers
@@ -149,12 +166,19 @@ def run(
         Train all runs for this number of steps: another, shorter study.
     metrics
         Further metrics: names, or quick, headline, study or all.
+    on
+        Measure on these parts of data with conditions too: all, held_out, or all,held_out.
     keep_codes
         Store the codes of all combinations of factors in the runs' folders.
     checkpoint_every
         Steps between two checkpoints.
     data_root
         Folder of the official files of data sets.
+    watch
+        Open a page in the browser that shows the losses while the runs train.
+    log_to
+        Also send losses, scores and pictures to a tracker: tensorboard, wandb, mlflow (extras of unweave), or
+        your own logger, file.py:Name; may be given more than once.
     """
     at_least_one(workers=workers, cpus=cpus, array=array)
     slurm = {"partition": partition, "time": time, "gres": gres, "cpus": cpus, "array": array}
@@ -167,23 +191,32 @@ def run(
         shard=shard,
         steps=steps,
         metrics=metrics,
+        on=on,
+        preset=preset,
         keep_codes=keep_codes,
         checkpoint_every=checkpoint_every,
         data_root=data_root,
+        log_to=log_to or (),
     )
+    with watching(session.folder.path) if watch else nullcontext():
+        _run_and_collect(session, chosen)
+
+
+def _run_and_collect(session: StudySession, engine: Engine) -> None:
+    """Run a study, print how it ended, and write its table unless only a shard of it was done."""
     made = session.folder
     _describe(made.spec, session.units)
     say(f"-> {made.path}")
     try:
         with ExitStack() as stack:
             tell = None if is_quiet() else stack.enter_context(study_display())
-            ended = session.run(chosen, tell, say)
+            ended = session.run(engine, tell, say)
     except KeyboardInterrupt as stop:
         sys.stderr.write(resume_line(stop))
         sys.exit(130)
     print(ended)
     failed = _print_failures(made, {run for unit in session.units for run in unit.runs})
-    if not shard and _collect(made, [], made.table):
+    if not session.is_shard and _collect(made, [], made.table):
         where = shlex.quote(str(made.path))
         say_next(
             [
@@ -320,7 +353,8 @@ def _describe(spec: StudySpec, units: list[Unit]) -> None:
         f"{spec.name}: {runs:,} runs in {len(units):,} populations; data {', '.join(data)}; "
         f"{len(methods)} methods in {settings} settings"
     )
-    say(f"measured: {', '.join(spec.metrics)}; {' and '.join(spec.representations)} codes")
+    parts = f"; on {', '.join(spec.on)}" if len(spec.on) > 1 else ""
+    say(f"measured: {', '.join(spec.metrics)}; {' and '.join(spec.representations)} codes{parts}")
 
 
 def _print_failures(folder: StudyFolder, runs: Collection[str] | None = None) -> int:

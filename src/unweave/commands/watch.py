@@ -1,4 +1,4 @@
-"""`unweave train --watch`: the page of runs in training, served by a process of its own."""
+"""`--watch` of the commands that train: the page of runs in training, served by a process of its own."""
 
 from __future__ import annotations
 

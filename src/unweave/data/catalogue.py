@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
-from unweave.data.conditions.naming import conditioned_entry, split_name
+from unweave.data.conditions.naming import conditioned_entry, preset_of, split_name
 from unweave.data.entry import Entry
 from unweave.data.grid import GroundTruth
 from unweave.data.own.plugin import entry_at
@@ -36,6 +37,7 @@ CATALOGUE = (
     mpi3d.REALISTIC,
     mpi3d.REAL,
 )
+LONG = 20  # characters of a condition, above which the name of a preset is shorter
 
 
 def entry_of(name: str) -> Entry:
@@ -71,6 +73,20 @@ def canonical_name(name: str) -> str:
     'dsprites:hold(shape=2,x=16..31)'
     """
     return entry_of(name).name if has_condition(name) else name
+
+
+@cache
+def short_name(name: str) -> str:
+    """The name of a data set, whose condition is called by the name of a preset if it is long.
+
+    >>> short_name("dsprites:hold(shape=1,scale=2..5,orientation=14..25,x=21..31,y=21..31)")
+    'dsprites:montero_element'
+    """
+    base, text = split_name(name)
+    if len(text) <= LONG or not has_condition(name):
+        return name
+    preset = preset_of(text, entry_of(base).factors)
+    return f"{base}:{preset}" if preset else name
 
 
 def plugin_entries(problem: Callable[[str], None]) -> list[Entry]:

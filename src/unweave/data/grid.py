@@ -34,12 +34,17 @@ MOST_ATTEMPTS = 10_000
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor of variation with `size` values; `labels`, if given, says what the values stand for."""
+    """One factor of variation with `size` values; `labels`, if given, says what the values stand for.
+
+    A circular factor starts again after `period` values: after all of them unless it is stated. The period is
+    smaller if the last values repeat the first ones.
+    """
 
     name: str
     size: int
     kind: Kind = "ordinal"
     labels: tuple[str, ...] | None = None
+    period: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.size < 1:
@@ -47,6 +52,11 @@ class Factor:
         if self.labels is not None and len(self.labels) != self.size:
             raise UnweaveError(
                 f'factor "{self.name}" has {self.size} values but {len(self.labels)} labels; give one each.'
+            )
+        if self.period is not None and (self.kind != "circular" or not 1 <= self.period <= self.size):
+            raise UnweaveError(
+                f'factor "{self.name}" is {self.kind} with {self.size} values; got period {self.period}. '
+                "Only a circular factor has a period, which is at most the number of values."
             )
 
 

@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING
 
 from unweave.evaluation.compare import Comparison, Difference, compare
+from unweave.evaluation.downstream import DownstreamCurves, downstream
+from unweave.evaluation.equivariance import EquivarianceCurve, equivariance
 from unweave.evaluation.evaluate import evaluate
 from unweave.evaluation.generalisation import Generalisation, generalisation
 from unweave.evaluation.preprocessing import Preprocessing
@@ -12,11 +14,15 @@ from unweave.lazy import lazy_names
 __all__ = [
     "Comparison",
     "Difference",
+    "DownstreamCurves",
+    "EquivarianceCurve",
     "Generalisation",
     "Preprocessing",
     "Score",
     "Scores",
     "compare",
+    "downstream",
+    "equivariance",
     "evaluate",
     "generalisation",
 ]

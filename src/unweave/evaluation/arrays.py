@@ -176,7 +176,12 @@ class ArraySource:
             counted_images=None if self.images_at is None else partial(self.images_at, counted),
         )
 
-    def interventions(self, kind: str, repeat: Stream | None = None) -> Representation:
+    def interventions(
+        self,
+        kind: str,
+        repeat: Stream | None = None,
+        many: bool = True,  # noqa: ARG002
+    ) -> Representation:
         """Look-ups in the rows; with `repeat`, in half of them unless they are all combinations.
 
         All repeats split the rows into the same two parts, to fit to and to test on, and halve each part. A

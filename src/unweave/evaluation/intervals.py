@@ -60,6 +60,21 @@ def interval(
     return min(max(value - reach, bounds[0]), value), max(min(value + reach, bounds[1]), value)
 
 
+def mean_and_interval(
+    values: Sequence[float], bounds: tuple[float, float] = (-math.inf, math.inf)
+) -> tuple[float, float, float]:
+    """The mean of independent repeats, and its 95% t-interval, cut off at `bounds`; NaN for one repeat.
+
+    >>> [round(end, 3) for end in mean_and_interval([0.4, 0.6, 0.5])]
+    [0.5, 0.252, 0.748]
+    """
+    centre, count = float(np.mean(values)), len(values)
+    if count < LEAST_REPEATS:
+        return centre, math.nan, math.nan
+    reach = float(stdtrit(count - 1, (1 + LEVEL) / 2)) * float(np.std(values, ddof=1)) / math.sqrt(count)
+    return centre, max(centre - reach, bounds[0]), min(centre + reach, bounds[1])
+
+
 def no_interval_notes(names: Sequence[str]) -> tuple[str, ...]:
     """A note on the scores that could be measured on too few repeats."""
     if not names:

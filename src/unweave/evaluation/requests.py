@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from unweave.errors import UnweaveError
+from unweave.evaluation.angles import periods_of
+from unweave.evaluation.circular import circular_obstacle, columns_of_kind, periods_of_source
 from unweave.evaluation.sources import Sample, Source, columns_of_blocks
 from unweave.metrics.requests import INPUTS, Needs
 from unweave.streams import Stream
@@ -95,12 +97,28 @@ class HeldOutCodes:
         return {"codes": sample.codes, "factors": sample.factors, "test": test}
 
 
+@dataclass(frozen=True)
+class HeldOutCircles:
+    """What `HeldOutCodes` gathers, and the periods of circular factors."""
+
+    def obstacle(self, source: Source) -> str | None:
+        """Many data sets have no circular factor."""
+        return None if periods_of(source) else NO_ANGLES
+
+    def gather(self, drawing: Drawing) -> dict[str, Any]:
+        """Codes, factors, test and periods by column."""
+        return {**HeldOutCodes().gather(drawing), "periods": periods_of(drawing.source)}
+
+
+NO_ANGLES = 'it needs a circular factor. State those of your own arrays with kinds={"angle": "circular"}'
 NOT_RESTRICTED = "it needs all combinations of factors, and some are held out: measure it with --on all"
 
 
 @dataclass(frozen=True)
 class Interventions:
-    """Codes of factors that the metric chooses."""
+    """Codes of factors that the metric chooses. If these are not `many`, the others are not encoded."""
+
+    many: bool = True
 
     def obstacle(self, source: Source) -> str | None:
         """A metric holds factors fixed and draws the others freely, which held-out combinations forbid."""
@@ -108,7 +126,7 @@ class Interventions:
 
     def gather(self, drawing: Drawing) -> dict[str, Any]:
         """The representation. The metric draws from it; a repeat of rows has half of them."""
-        representation = drawing.source.interventions(drawing.kind, drawing.repeat)
+        representation = drawing.source.interventions(drawing.kind, drawing.repeat, self.many)
         return {"codes": None, "factors": None, "representation": representation}
 
 
@@ -228,6 +246,30 @@ class Swaps:
         return {**gathered, "judge": drawing.source.judge()}
 
 
+@dataclass(frozen=True)
+class CircularOrbits:
+    """Codes of all values of circular factors, with the other factors fixed."""
+
+    def obstacle(self, source: Source) -> str | None:
+        """Many data sets have no circular factor, and held-out combinations break orbits."""
+        return NOT_RESTRICTED if source.restricted else circular_obstacle(source)
+
+    def gather(self, drawing: Drawing) -> dict[str, Any]:
+        """The representation, from which the metric draws, and the columns of the factors."""
+        source = drawing.source
+        representation = source.interventions(drawing.kind, many=False)
+        if drawing.repeat is not None and representation.rows is not None:
+            raise UnweaveError("halves of the rows would break orbits, so there is no interval.")
+        return {
+            "codes": None,
+            "factors": None,
+            "representation": representation,
+            "circular": periods_of_source(source),
+            "categorical": columns_of_kind(source, "categorical"),
+            "factor_names": source.names,
+        }
+
+
 def _refuse_constant(source: Source, sample: Sample) -> None:
     """Refuse to count held-out combinations in which a factor has one value only."""
     if not source.held_out:
@@ -255,14 +297,17 @@ REQUESTS: dict[Needs, Request] = {
     "representation": Interventions(),
     "posterior": Posteriors(),
     "likelihood": Likelihoods(),
+    "interventions": Interventions(many=False),
     "codes": CountedCodes(),
     "codes+test": HeldOutCodes(),
+    "codes+test+periods": HeldOutCircles(),
     "unsupervised": CountedCodes(),
     "images": CountedImages(),
     "blocks": Blocks(),
     "blocks+test": HeldOutBlocks(),
     "blocks+factors": BlocksWithFactors(),
     "swaps": Swaps(),
+    "orbits": CircularOrbits(),
 }
 
 

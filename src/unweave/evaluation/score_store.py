@@ -139,13 +139,17 @@ class _Failures:
 
 
 def all_kept(
-    folder: RunFolder, metrics: Sequence[str], representations: Sequence[str], effort: Effort
+    folder: RunFolder,
+    metrics: Sequence[str],
+    representations: Sequence[str],
+    effort: Effort,
+    on: Part = "training",
 ) -> bool:
     """Whether a run's folder has all these scores, so that its networks need not be loaded.
 
     Which points they are from depends on the data, which is not opened: any protocol of a metric counts.
     """
-    records = _of_effort(kept_scores(folder), effort)
+    records = _of_effort(kept_scores(folder, on), effort)
     return all(
         any(
             _is_kept(metric, score.protocol, [record], effort.repeats)

@@ -24,6 +24,8 @@ TITLES = {
     "mutual_information": "mutual information (nats)",
     "importance": "importance (DCI)",
     "accuracy": "accuracy of one code (SAP)",
+    "fairness_trees.unfairness": "unfairness (boosted trees)",
+    "fairness_logistic.unfairness": "unfairness (logistic regression)",
 }
 
 
@@ -53,9 +55,10 @@ class Scores(Mapping[str, float]):
     """Scores by name, as a dictionary: scores["mig"], dict(scores).
 
     `matrices` are (d, k), rows codes and columns factors: mutual_information; importance where DCI was asked
-    for; accuracy where SAP was; `matrix` gives one as a data frame. `seconds` has the cost of encoding apart
-    from that of each metric, `images` how many images were encoded. `notes` say what could not be measured,
-    how points to test on were held out, and which scores to read with care.
+    for; accuracy where SAP was. Unfairness, such as fairness_trees.unfairness, is (k, k): rows are predicted
+    factors, columns sensitive ones. `matrix` gives one as a data frame. `seconds` has the cost of encoding
+    apart from that of each metric, `images` how many images were encoded. `notes` say what could not be
+    measured, how points to test on were held out, and which scores to read with care.
     """
 
     subject: str
@@ -100,14 +103,19 @@ class Scores(Mapping[str, float]):
     @property
     def code_names(self) -> tuple[str, ...]:
         """The names of the codes; z0, z1, ... where they have none."""
-        rows = max((len(matrix) for matrix in self.matrices.values()), default=0)
+        of_codes = (matrix for name, matrix in self.matrices.items() if not _has_factor_rows(name))
+        rows = max(map(len, of_codes), default=0)
         return self.codes or tuple(f"z{i}" for i in range(rows))
 
     def matrix(self, name: str = "mutual_information") -> pd.DataFrame:
-        """A factor-latent matrix with the names of codes (rows) and factors (columns)."""
+        """A matrix with the names of codes or predicted factors (rows) and of factors (columns)."""
         import pandas as pd
 
-        return pd.DataFrame(self._matrix(name), index=list(self.code_names), columns=list(self.factors))
+        return pd.DataFrame(self._matrix(name), index=list(self._rows_of(name)), columns=list(self.factors))
+
+    def _rows_of(self, name: str) -> tuple[str, ...]:
+        """The names of the rows of a matrix."""
+        return self.factors if _has_factor_rows(name) else self.code_names
 
     def _matrix(self, name: str) -> NDArray[np.float64]:
         if name not in self.matrices:
@@ -188,7 +196,7 @@ class Scores(Mapping[str, float]):
             raise UnweaveError(f"these are not scores that unweave wrote: {error!r}.") from error
 
     def plot(self, path: str | Path | None = None, matrix: str | None = None) -> Figure:
-        """Draw a factor-latent matrix, or all there are; with a path, write the picture there too."""
+        """Draw one of the matrices, or all there are; with a path, write the picture there too."""
         from unweave.display.inline_figure import InlineFigure
 
         names = [matrix] if matrix else list(self.matrices)
@@ -196,10 +204,10 @@ class Scores(Mapping[str, float]):
             self._matrix(name)
         if not names:
             raise UnweaveError("these scores have no matrix to draw: measure mig, dci or sap.")
-        rows = len(self.matrices[names[0]])
+        rows = max(len(self.matrices[name]) for name in names)
         figure = InlineFigure(figsize=(0.8 + 3.2 * len(names), 1.6 + 0.28 * rows), layout="constrained")
         for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
-            _draw(axes, self.matrices[name], self.factors, self.code_names, TITLES.get(name, name))
+            _draw(axes, self.matrices[name], self.factors, self._rows_of(name), TITLES.get(name, name))
         figure.suptitle(f"{Path(self.subject).name}, {self.representation} codes", fontsize=10)
         if path is not None:
             save_figure(figure, path)
@@ -218,12 +226,17 @@ def _interval(score: Score) -> str:
     return "" if score.low is None or score.high is None else f"  ({score.low:.4f} to {score.high:.4f})"
 
 
+def _has_factor_rows(matrix: str) -> bool:
+    """Whether the rows of a matrix are factors and not codes: names of such matrices start with a metric."""
+    return "." in matrix
+
+
 def _draw(
-    axes: Any, matrix: NDArray[np.float64], factors: Sequence[str], codes: Sequence[str], title: str
+    axes: Any, matrix: NDArray[np.float64], factors: Sequence[str], rows: Sequence[str], title: str
 ) -> None:
     axes.imshow(matrix, cmap="Blues", vmin=0, vmax=max(float(matrix.max()), 1e-12), aspect="auto")
     axes.set_xticks(range(matrix.shape[1]), factors or range(matrix.shape[1]), rotation=30, fontsize=8)
-    axes.set_yticks(range(matrix.shape[0]), codes, fontsize=8)
+    axes.set_yticks(range(matrix.shape[0]), rows, fontsize=8)
     axes.set_title(title, fontsize=9)
     for (i, j), value in np.ndenumerate(matrix):
         dark = value > 0.6 * matrix.max()

@@ -122,8 +122,11 @@ class Source(Protocol):
         can be drawn, else half of the points that `stream` chooses; see `unweave.evaluation.intervals`.
         """
 
-    def interventions(self, kind: str, repeat: Stream | None = None) -> Representation:
-        """Codes of chosen factors; with `repeat`, of half of the rows where there are only rows."""
+    def interventions(self, kind: str, repeat: Stream | None = None, many: bool = True) -> Representation:
+        """Codes of chosen factors; with `repeat`, of half of the rows where there are only rows.
+
+        If not `many` codes will be asked for, they are encoded when they are.
+        """
 
     def posterior(self, repeat: Stream | None = None) -> tuple[Posterior, NDArray[np.int64]]:
         """Posteriors and factors of all images; with `repeat`, of half of the rows if there are only rows."""
@@ -293,9 +296,14 @@ class GroundTruthSource:
             lambda: np.concatenate(list(self._observed(drawn[counted], stream))),
         )
 
-    def interventions(self, kind: str, repeat: Stream | None = None) -> Representation:  # noqa: ARG002
+    def interventions(
+        self,
+        kind: str,
+        repeat: Stream | None = None,  # noqa: ARG002
+        many: bool = True,
+    ) -> Representation:
         """Look-ups in the grid; images that are drawn at random are encoded as they are asked for."""
-        if not self.truth.stochastic:
+        if many and not self.truth.stochastic:
             self.encode_grid()
 
         def encode(chosen: NDArray[np.int64], stream: Stream) -> NDArray[Any]:

@@ -46,7 +46,7 @@ class CheckedDecoder:
 
     def __init__(self, subject: Any, shape: tuple[int, int, int], device: str | None = None) -> None:
         moved = copy.deepcopy(subject).to(device) if device is not None and is_module(subject) else subject
-        self.shape, self.call = shape, _caller(moved)
+        self.subject, self.shape, self.call = moved, shape, _caller(moved)
 
     def check(self, codes: NDArray[np.float32]) -> None:
         """Refuse a decoder whose images of these codes, which are those of true images, are not in [0, 1]."""

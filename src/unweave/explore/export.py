@@ -1,4 +1,4 @@
-"""A run as one file: its page, its decoder and its numbers, to be opened from a disk without a server."""
+"""A run or a user's model as one file: its page, its decoder and its numbers, to be opened from a disk without a server."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 
 from unweave.display.theme import BUTTON, theme_script
 from unweave.errors import UnweaveError
+from unweave.evaluation.frozen import is_module
 from unweave.explore.api.run import intervention
-from unweave.explore.program import program_of
+from unweave.explore.model import RunModel
+from unweave.explore.own_model import OwnModel
+from unweave.explore.program import Program, program_of, program_of_module
 from unweave.explore.run_view import CONTENTS, STYLES, RunView
 from unweave.explore.scripts import bundle, pages
 from unweave.files import write_text
@@ -53,12 +56,12 @@ PAGE = """<!doctype html>
 
 
 def export_page(view: RunView, target: Path) -> None:
-    """Write the page of a run with its decoder inside; about 2 MB for the published networks."""
+    """Write the page of a run or model with its decoder inside; about 2 MB for the published networks."""
     if target.is_dir():
         raise UnweaveError(f"{target} is a folder. Give the name of a file, such as {target / 'page.html'}.")
     text = PAGE.format(
         policy=POLICY,
-        title=html.escape(view.run.path.name),
+        title=html.escape(view.model.card.name),
         theme=theme_script(),
         button=BUTTON,
         style=pages().joinpath("style.css").read_text(encoding="utf-8"),
@@ -70,7 +73,7 @@ def export_page(view: RunView, target: Path) -> None:
 
 
 def _record(view: RunView) -> dict[str, Any]:
-    program = program_of(view.run)
+    program = _program(view)
     first_factors = view.description["first_factors"]
     return {
         "run": view.description,
@@ -81,6 +84,21 @@ def _record(view: RunView) -> dict[str, Any]:
             intervention(view, np.array(first_factors), j) for j in range(len(first_factors or []))
         ],
     }
+
+
+def _program(view: RunView) -> Program:
+    """How the page decodes; only PyTorch says how its modules compute."""
+    name = view.model.card.name
+    if view.model.has_decoder and isinstance(view.model, RunModel):
+        return program_of(view.model.run)
+    decoder = view.model.decoder if isinstance(view.model, OwnModel) else None
+    if is_module(decoder):
+        return program_of_module(decoder, view.model.latents, name)
+    kind = "no decoder" if decoder is None else f"a decoder of the type {type(decoder).__name__}"
+    raise UnweaveError(
+        f"the page of {name} cannot be exported, because it has {kind}: an exported page computes what a torch "
+        "module does. Give a torch module as the decoder, or serve the page with unweave explore."
+    )
 
 
 def _examples(view: RunView) -> list[dict[str, Any]]:

@@ -46,6 +46,11 @@ class OwnModel:
         """Whether codes can be decoded."""
         return self._decode is not None
 
+    @property
+    def decoder(self) -> Any:
+        """The user's decoder: a torch module, a function or an ONNX decoder; None if there is none."""
+        return None if self._decode is None else self._decode.subject
+
     def posterior(self, images: Images) -> Posterior:
         """Means and, if the encoder returns them, log variances of the codes of images."""
         posterior = self._encode(images)

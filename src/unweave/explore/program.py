@@ -1,4 +1,4 @@
-"""The decoder of a run as a list of steps that a page can compute.
+"""The decoder of a run, or of a user's torch module, as a list of steps that a page can compute.
 
 torch.export records how one code is decoded, whatever the method does to it. What does not depend on the code
 is computed here, and kept as a constant. What only moves numbers (views, slices, permutations) is a list of
@@ -7,6 +7,7 @@ places. The rest are steps of a few kinds, which pages/decoder.js knows.
 
 from __future__ import annotations
 
+import copy
 import io
 import math
 import warnings
@@ -71,6 +72,11 @@ def program_of(run: Run) -> Program:
     return trace_program(_Decoding(Run(run.folder, "cpu")), run.spec.latents, run.spec.method.name)
 
 
+def program_of_module(decoder: nn.Module, latents: int, name: str) -> Program:
+    """The same for a user's decoder of codes (n, d), which returns images in [0, 1]."""
+    return trace_program(_OwnDecoding(copy.deepcopy(decoder).cpu().eval()), latents, name)
+
+
 def trace_program(module: nn.Module, inputs: int, name: str) -> Program:
     """The steps that compute a module's output from one row of numbers; `name` is for error messages."""
     exported = _recorded(module, inputs, name)
@@ -105,8 +111,23 @@ class _Decoding(nn.Module):
         output = self.method.decode(dict(self.parts.items()), code[None, None])[0, 0]
         if self.mean is torch.sigmoid:
             return output
-        mean = self.mean(output).clamp(SMALLEST_MEAN, 1 - SMALLEST_MEAN)
-        return torch.log(mean / (1 - mean))
+        return _logits(self.mean(output))
+
+
+class _OwnDecoding(nn.Module):
+    """The decoding of one code by a user's module."""
+
+    def __init__(self, decoder: nn.Module) -> None:
+        super().__init__()
+        self.decoder = decoder
+
+    def forward(self, code: Tensor) -> Tensor:
+        return _logits(self.decoder(code[None])[0])
+
+
+def _logits(means: Tensor) -> Tensor:
+    inside = means.clamp(SMALLEST_MEAN, 1 - SMALLEST_MEAN)
+    return torch.log(inside / (1 - inside))
 
 
 @torch.no_grad()

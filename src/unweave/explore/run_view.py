@@ -56,8 +56,8 @@ class RunView:
         """The trained run; a user's own model is none, and is refused."""
         if not isinstance(self.model, RunModel):
             raise UnweaveError(
-                f"{self.model.card.name} is a model of your own; only trained runs can be exported or "
-                "compared."
+                f"{self.model.card.name} is a model of your own; only trained runs can be compared, because "
+                "their specs say on which data and with which settings they were trained."
             )
         return self.model.run
 

@@ -12,10 +12,21 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from unweave.data.supervision import Binned, Labeller, Noisy, Partial, Perfect, Permuted
+from unweave.data.grid import GroundTruth
+from unweave.data.supervision import (
+    Binned,
+    Labelled,
+    Labeller,
+    Noisy,
+    Partial,
+    Perfect,
+    Permuted,
+    split,
+)
+from unweave.data.supervision.labels import points_of_run, rows_of_share
 from unweave.errors import UnweaveError
 from unweave.methods.annealed_vae import AnnealedVAE
 from unweave.methods.beta_tcvae import BetaTCVAE
@@ -32,8 +43,10 @@ from unweave.methods.method import (
     StepContext,
 )
 from unweave.methods.sampling import Labels, Sampling
+from unweave.methods.step import network_of
 from unweave.nn.distributions.gaussian import Estimator
 from unweave.nn.networks.label_maps import Places, Scale
+from unweave.streams import Stream
 
 LABEL_MAP = "label_map"
 CITATION = """@inproceedings{locatello2020few,
@@ -69,6 +82,9 @@ class SemiSupervised(Method):
     annealing: "fixed" is gamma_sup throughout, "anneal" grows from 0 to it over annealing_steps, "fine_tune"
     is 0 up to and including that step, and then gamma_sup.
 
+    train_percentage: with 90, as in [1], the first 90% of the labelled images are trained on. The others are
+    held out, and R on them (`held_out_points`, `supervised_loss_on`) chooses between runs.
+
     Differs from the published code: labelled points are drawn at random at each step, not in a fixed order;
     the factors of the partial labeller are the same in all runs; `embed` has sigma 1; b and e are trained by
     the same loss with their own moments of Adam.
@@ -80,9 +96,11 @@ class SemiSupervised(Method):
     labeller: Literal["perfect", "binned", "noisy", "permuted", "partial"] = "perfect"
     annealing: Literal["fixed", "anneal", "fine_tune"] = "fixed"
     annealing_steps: Setting = 100_000.0
+    train_percentage: int = 100
 
     citation: ClassVar[str] = CITATION
-    least: ClassVar[Mapping[str, int]] = {"labels": 1}
+    least: ClassVar[Mapping[str, int]] = {"labels": 1, "train_percentage": 1}
+    added: ClassVar[frozenset[str]] = frozenset({"train_percentage"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,6 +108,11 @@ class SemiSupervised(Method):
         if not isinstance(self.annealing_steps, Tensor) and self.annealing_steps == 0:
             raise UnweaveError(
                 f'annealing_steps of {self.name} must be > 0; got 0. For a constant weight use "fixed".'
+            )
+        if self.train_percentage > 100:
+            raise UnweaveError(
+                f"train_percentage of {self.name} must be from 1 to 100; got {self.train_percentage}. The "
+                "default is 100: no label is held out."
             )
 
     @property
@@ -114,8 +137,14 @@ class SemiSupervised(Method):
 
     @property
     def sampling(self) -> Sampling:
-        """Images, and a batch of labelled images at each step."""
-        return Labels(self.labels, LABELLERS[self.labeller])
+        """Images, and a batch of labelled images at each step, without those that are held out."""
+        return Labels(rows_of_share(self.labels, self.train_percentage / 100), LABELLERS[self.labeller])
+
+    def held_out_points(self, ground_truth: GroundTruth, seed: int) -> Labelled:
+        """The labelled points of the run of that seed that it is not trained on."""
+        # Row i of the points depends on the seed and on i only, so training sees the first rows of these.
+        points = points_of_run(ground_truth, self.labels, Stream.of(seed), LABELLERS[self.labeller])
+        return split(points, self.train_percentage / 100)[1]
 
     def losses(self, step: StepContext) -> Losses:
         """The base's objective and the supervised term."""
@@ -130,7 +159,10 @@ class SemiSupervised(Method):
         )
 
     def _supervised(self, step: StepContext) -> Tensor:
-        labelled = step.labelled_codes
+        return self.supervised_loss_on(step.labelled_codes, step.networks)
+
+    def supervised_loss_on(self, labelled: LabelledCodes, networks: Mapping[str, nn.Module]) -> Tensor:
+        """(...): R on labelled codes; the network "label_map" has what "l2" and "embed" have learned."""
         if labelled.posterior.mean.shape[-1] < len(labelled.sizes):
             raise UnweaveError(
                 f"{self.name} needs a latent for each of the {len(labelled.sizes)} labels; got "
@@ -140,9 +172,9 @@ class SemiSupervised(Method):
             case "xent":
                 return cross_entropy(labelled)
             case "l2":
-                return squared_error(labelled, step.network(LABEL_MAP, Scale))
+                return squared_error(labelled, network_of(networks, LABEL_MAP, Scale))
             case "embed":
-                return embedding_loss(labelled, step.network(LABEL_MAP, Places))
+                return embedding_loss(labelled, network_of(networks, LABEL_MAP, Places))
         return cross_covariance(labelled)
 
     def _weight(self, context: StepContext) -> Tensor:

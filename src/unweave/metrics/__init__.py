@@ -17,16 +17,20 @@ from unweave.metrics.beta_vae_score import BetaVAEScore, beta_vae_score
 from unweave.metrics.block_mig import block_mig
 from unweave.metrics.block_r2 import BlockR2, block_r2
 from unweave.metrics.block_separation import BlockSeparation, block_separation
+from unweave.metrics.d_lsbd import DLSBD, d_lsbd
 from unweave.metrics.dci import DCI, dci
 from unweave.metrics.dci_es import DCIES, dci_es
 from unweave.metrics.dci_es_forest import dci_es_forest
 from unweave.metrics.dci_es_mlp import dci_es_mlp
 from unweave.metrics.dcimig import dcimig
 from unweave.metrics.downstream import Downstream, downstream, statistical_efficiency
+from unweave.metrics.downstream_circular import DownstreamCircular, downstream_circular
 from unweave.metrics.elbo import ELBO, elbo
+from unweave.metrics.equivariance import Equivariance, equivariance
 from unweave.metrics.explicitness import Explicitness, explicitness
 from unweave.metrics.factor_vae_score import FactorVAEScore, factor_vae_score
 from unweave.metrics.factored_components import FactoredComponents, factored_components
+from unweave.metrics.fairness import Fairness, fairness
 from unweave.metrics.flatness import flatness
 from unweave.metrics.infomec import InfoMEC, infomec
 from unweave.metrics.information import mutual_information
@@ -40,6 +44,7 @@ from unweave.metrics.mig import mig, mig_posterior
 from unweave.metrics.mig_sup import mig_sup
 from unweave.metrics.modularity import modularity
 from unweave.metrics.r2 import R2, r2
+from unweave.metrics.r4 import R4, r4
 from unweave.metrics.representation import Representation
 from unweave.metrics.rmig import rmig
 from unweave.metrics.sap import sap
@@ -59,19 +64,24 @@ from unweave.metrics.z_max_var import ZMaxVar, z_max_var
 __all__ = [
     "DCI",
     "DCIES",
+    "DLSBD",
     "ELBO",
     "MCC",
     "METRICS",
     "R2",
+    "R4",
     "SEPIN",
     "SUITES",
     "BetaVAEScore",
     "BlockR2",
     "BlockSeparation",
     "Downstream",
+    "DownstreamCircular",
+    "Equivariance",
     "Explicitness",
     "FactorVAEScore",
     "FactoredComponents",
+    "Fairness",
     "InfoMEC",
     "Measured",
     "Metric",
@@ -84,16 +94,20 @@ __all__ = [
     "block_r2",
     "block_separation",
     "compute",
+    "d_lsbd",
     "dci",
     "dci_es",
     "dci_es_forest",
     "dci_es_mlp",
     "dcimig",
     "downstream",
+    "downstream_circular",
     "elbo",
+    "equivariance",
     "explicitness",
     "factor_vae_score",
     "factored_components",
+    "fairness",
     "flatness",
     "infomec",
     "irs",
@@ -111,6 +125,7 @@ __all__ = [
     "modularity",
     "mutual_information",
     "r2",
+    "r4",
     "rmig",
     "sap",
     "sepin",

@@ -77,6 +77,13 @@ LOCATELLO2019 = """@inproceedings{locatello2019,
   booktitle = {International Conference on Machine Learning},
   year = {2019}
 }"""
+LOCATELLO2019_FAIRNESS = """@inproceedings{locatello2019fairness,
+  author = {Francesco Locatello and Gabriele Abbati and Tom Rainforth and Stefan Bauer and
+    Bernhard Sch{\\"o}lkopf and Olivier Bachem},
+  title = {On the Fairness of Disentangled Representations},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year = {2019}
+}"""
 RIDGEWAY2018 = """@inproceedings{ridgeway2018,
   author = {Karl Ridgeway and Michael C. Mozer},
   title = {Learning Deep Disentangled Embeddings With the F-Statistic Loss},
@@ -152,5 +159,18 @@ VONKUGELGEN2021 = """@inproceedings{vonkugelgen2021,
     Bernhard Sch{\\"o}lkopf and Michel Besserve and Francesco Locatello},
   title = {Self-Supervised Learning with Data Augmentations Provably Isolates Content from Style},
   booktitle = {Advances in Neural Information Processing Systems},
+  year = {2021}
+}"""
+TONNAER2022 = """@inproceedings{tonnaer2022,
+  author = {Loek Tonnaer and Luis Armando {P{\\'e}rez Rey} and Vlado Menkovski and Mike Holenderski and
+    Jim Portegies},
+  title = {Quantifying and Learning Linear Symmetry-Based Disentanglement},
+  booktitle = {International Conference on Machine Learning},
+  year = {2022}
+}"""
+ROSS2021 = """@inproceedings{ross2021,
+  author = {Andrew Slavin Ross and Finale Doshi-Velez},
+  title = {Benchmarks, Algorithms, and Metrics for Hierarchical Disentanglement},
+  booktitle = {International Conference on Machine Learning},
   year = {2021}
 }"""

@@ -75,9 +75,7 @@ def downstream(
     ((2, 2), 1.0)
     """
     data = split(codes, factors, test)
-    if predictor not in ("logistic", "trees"):
-        known = did_you_mean(str(predictor), ["logistic", "trees"])
-        raise UnweaveError(f"predictor must be one of the known ones; got {predictor!r}. {known}")
+    check_predictor(predictor)
     chosen = _check_sizes(sizes, len(data.codes))
     stream = Stream.of(seed).child("downstream", predictor)
     train_accuracy = np.empty((len(chosen), data.factors.shape[1]))
@@ -85,7 +83,7 @@ def downstream(
     for row, size in enumerate(chosen):
         for j, held_out in enumerate(data.test_factors.T):
             labels = data.factors[:size, j]
-            fitted, predicted = _predict(
+            fitted, predicted = predict_labels(
                 predictor, data.codes[:size], labels, data.test_codes, stream.child(size, j)
             )
             train_accuracy[row, j] = (fitted == labels).mean()
@@ -108,6 +106,13 @@ def statistical_efficiency(task: Downstream, *, few: int = 100, many: int = 10_0
     return task.mean_test_accuracy(few) / best if best > 0 else 0.0
 
 
+def check_predictor(predictor: object) -> None:
+    """Refuse a predictor that is not known."""
+    if predictor not in ("logistic", "trees"):
+        known = did_you_mean(str(predictor), ["logistic", "trees"])
+        raise UnweaveError(f"predictor must be one of the known ones; got {predictor!r}. {known}")
+
+
 def _check_sizes(sizes: Sequence[int] | None, rows: int) -> tuple[int, ...]:
     if sizes is None:
         return tuple(size for size in SIZES if size <= rows) or (rows,)
@@ -120,14 +125,14 @@ def _check_sizes(sizes: Sequence[int] | None, rows: int) -> tuple[int, ...]:
     return tuple(int(size) for size in sizes)
 
 
-def _predict(
+def predict_labels(
     predictor: Predictor,
     codes: NDArray[np.float64],
     labels: NDArray[np.int64],
     test_codes: NDArray[np.float64],
     stream: Stream,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """What is predicted for the training rows and for the test rows."""
+    """Return the labels that are predicted for the training rows, and for the test rows."""
     if predictor == "logistic":
         model = fit_logistic_cv(codes, labels)
         return model.predict(codes), model.predict(test_codes)

@@ -28,6 +28,13 @@ TRAIN, TEST = 10_000, 5_000
 # The codes of shape in the first examples, and all others; shape is the factor of the first block.
 BLOCKS = {"content": (0, 5), "style": (1, 2, 3, 4, 6, 7, 8, 9)}
 BLOCK_FACTORS = {"content": (0,)}
+# Orientation is circular, and shape is categorical.
+KINDS = {
+    "circular": {2: 39},
+    "periods": {2: 39.0},
+    "categorical": (0,),
+    "factor_names": ("shape", "scale", "orientation", "x", "y"),
+}
 FILE = Path(__file__).with_name("examples.csv")
 # Of the posteriors: what a VAE is unsure about in a code that it uses.
 NARROW = 2 * np.log(0.1)
@@ -96,7 +103,7 @@ def score_of_example(metric: Metric, example: str) -> dict[str, float]:
     log_var = np.where(codes.std(axis=0) < 0.1, 0.0, NARROW) * np.ones_like(codes)
     given = {"test": test, "log_var": log_var, "losses": np.zeros(TRAIN), "representation": representation}
     in_blocks = {"blocks": BLOCKS, "block_factors": BLOCK_FACTORS, "judge": LinearJudge(codes, factors)}
-    return compute(metric, codes, factors, **given, **in_blocks)
+    return compute(metric, codes, factors, **given, **in_blocks, **KINDS)
 
 
 def stored_scores() -> dict[str, dict[str, float]]:

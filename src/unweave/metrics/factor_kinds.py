@@ -47,6 +47,8 @@ def for_kinds(metric: Metric, kinds: Sequence[FactorKind], missing: bool) -> Met
     if metric.factors_as == "numbers":
         words = ["sine-cosine"] * circular + ["complete-rows"] * missing
         return _with(metric, words, lambda called: _converting(called, _to_numbers(kinds)))
+    if metric.factors_as == "positions":
+        return _with(metric, ["complete-rows"] * missing, lambda called: called)
     gaps = metric.factors_as == "labels with gaps"
     words = [f"factor-quantiles{BINS}"] * real + [("pairwise" if gaps else "complete-rows")] * missing
     if metric.inputs.arguments[:2] != ("codes", "factors"):

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unweave.errors import UnweaveError
 from unweave.metrics.downstream import Downstream, statistical_efficiency
+from unweave.metrics.orbits import Circular
 from unweave.metrics.representation import Representation
 from unweave.metrics.requests import INPUTS, PUBLISHED, Conditions, Inputs, Needs, check_needs
 from unweave.metrics.swap_consistency import Judge
@@ -24,7 +25,8 @@ from unweave.streams import Stream
 Change: TypeAlias = Literal["permutation", "sign", "scale", "rotation", "copies", "dead", "row order"]
 
 # What factors are turned into for a metric: values to count, which may lack some or not, or real numbers.
-FactorsAs: TypeAlias = Literal["labels", "labels with gaps", "numbers"]
+# Metrics of orbits take them as positions on a circle, which are never binned.
+FactorsAs: TypeAlias = Literal["labels", "labels with gaps", "numbers", "positions"]
 
 # Numbers that come with some scores but are none themselves, so the range is not theirs.
 COUNTS = ("active", "accuracy", "efficiency", "size")
@@ -156,11 +158,19 @@ def asked_names(names: object) -> list[str]:
     return [text if is_reference(text) else text.replace("-", "_") for text in texts]
 
 
+# Matrices behind scores: one row for each code, or one for each factor, and one column for each factor.
+OF_CODES, OF_FACTORS = ("importance", "accuracy"), ("unfairness",)
+
+
 class Measured(NamedTuple):
-    """The numbers of a metric under flat names, and the matrices behind them by their own names."""
+    """The numbers of a metric under flat names, and the matrices behind them.
+
+    Matrices of codes have their own names. Those of pairs of factors have flat names, such as
+    fairness_trees.unfairness.
+    """
 
     numbers: dict[str, float]
-    matrices: dict[str, NDArray[np.float64]]  # rows are codes, columns are factors
+    matrices: dict[str, NDArray[np.float64]]
 
 
 def measure(
@@ -177,6 +187,9 @@ def measure(
     block_factors: Mapping[str, Sequence[int]] | None = None,
     factor_names: Sequence[str] | None = None,
     judge: Judge | None = None,
+    circular: Circular | None = None,
+    periods: Mapping[int, float] | None = None,
+    categorical: Sequence[int] = (),
     seed: int | Stream = 0,
 ) -> Measured:
     """All numbers and matrices of a metric; what the metric does not need may be None."""
@@ -192,6 +205,9 @@ def measure(
         "block_factors": block_factors,
         "factor_names": factor_names,
         "judge": judge,
+        "circular": circular,
+        "periods": periods,
+        "categorical": categorical,
     }
     names = metric.inputs.arguments
     for name in names:
@@ -201,7 +217,7 @@ def measure(
     if "seed" in inspect.signature(metric.function).parameters:
         options["seed"] = seed
     result = (metric.detailed or metric.function)(*(inputs[name] for name in names), **options)
-    return Measured(_numbers(metric.name, result), _matrices(result))
+    return Measured(_numbers(metric.name, result), _matrices(metric.name, result))
 
 
 def compute(
@@ -238,8 +254,12 @@ def _flat(fields: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
         yield from value.items() if isinstance(value, Mapping) else [(key, value)]
 
 
-def _matrices(result: Any) -> dict[str, NDArray[np.float64]]:
+def _matrices(name: str, result: Any) -> dict[str, NDArray[np.float64]]:
     if not isinstance(result, tuple) or isinstance(result, Downstream):
         return {}
     fields = result._asdict().items()  # type: ignore[attr-defined]
-    return {key: value for key, value in fields if key in ("importance", "accuracy")}
+    return {
+        f"{name}.{key}" if key in OF_FACTORS else key: value
+        for key, value in fields
+        if key in (*OF_CODES, *OF_FACTORS)
+    }

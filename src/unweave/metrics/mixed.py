@@ -39,12 +39,12 @@ def dci_mixed(
     is missing are left out of the models of that factor only. With whole numbers only, the result is that of
     `dci`.
     """
-    data = _split(codes, factors, test)
+    data = split_mixed(codes, factors, test)
     stream = Stream.of(seed).child("dci").child
     fits = [
-        _classify(_known(data, j), kind, stream("trees", j))
+        _classify(known_rows(data, j), kind, stream("trees", j))
         if model == "trees" and not _is_real(kind)
-        else _regress(_known(data, j), kind, model, stream("trees", j))
+        else _regress(known_rows(data, j), kind, model, stream("trees", j))
         for j, kind in enumerate(kinds)
     ]
     importance = np.stack([fit.importance for fit in fits], axis=1)
@@ -69,10 +69,10 @@ def sap_mixed(
     See `sap` for both. Squared correlations are those of the training data; of a circular factor, the mean of
     those of its cosine and sine. Rows in which a factor is missing are left out for that factor only.
     """
-    data = _split(codes, factors, test)
+    data = split_mixed(codes, factors, test)
     gaps, columns = [], []
     for j, kind in enumerate(kinds):
-        part = _known(data, j)
+        part = known_rows(data, j)
         gap, scores = _squared_correlations(part, kind) if _is_real(kind) else _accuracies(part, kind)
         gaps.append(gap)
         columns.append(scores)
@@ -94,7 +94,8 @@ def _is_real(kind: FactorKind) -> bool:
     return kind.name in ("continuous", "circular")
 
 
-def _split(codes: ArrayLike, factors: Floats, test: tuple[ArrayLike, Floats] | None) -> RealSplit:
+def split_mixed(codes: ArrayLike, factors: Floats, test: tuple[ArrayLike, Floats] | None) -> RealSplit:
+    """Return checked codes and factors with NaN for missing values; without `test`, hold out a third."""
     table = check_codes(codes)
     if test is not None:
         return RealSplit(table, factors, check_codes(test[0], "test codes"), test[1])
@@ -102,8 +103,8 @@ def _split(codes: ArrayLike, factors: Floats, test: tuple[ArrayLike, Floats] | N
     return RealSplit(table[:rest], factors[:rest], table[rest:], factors[rest:])
 
 
-def _known(data: RealSplit, factor: int) -> RealSplit:
-    """The rows in which one factor is known, and that factor alone."""
+def known_rows(data: RealSplit, factor: int) -> RealSplit:
+    """Return the rows in which one factor is known, and that factor alone."""
     column, held_out = data.factors[:, factor], data.test_factors[:, factor]
     train, test = np.isfinite(column), np.isfinite(held_out)
     return RealSplit(

@@ -16,7 +16,9 @@ from unweave.errors import UnweaveError
 Needs: TypeAlias = Literal[
     "codes",
     "codes+test",
+    "codes+test+periods",
     "representation",
+    "interventions",
     "posterior",
     "likelihood",
     "unsupervised",
@@ -25,6 +27,7 @@ Needs: TypeAlias = Literal[
     "blocks+test",
     "blocks+factors",
     "swaps",
+    "orbits",
 ]
 
 
@@ -95,8 +98,19 @@ INPUTS: dict[Needs, Inputs] = {
         options=("test",),
         uses=("train", "test", "disjoint"),
     ),
+    "codes+test+periods": Inputs(
+        "codes and factors, test data or a third of them, and the periods of circular factors",
+        ("codes", "factors", "periods"),
+        options=("test",),
+        uses=("train", "test", "disjoint"),
+    ),
     "representation": Inputs(
         "a Representation: codes of any factors it asks for", ("representation",), uses=("rows",)
+    ),
+    "interventions": Inputs(
+        "a Representation: codes of any factors it asks for, some ten thousand",
+        ("representation",),
+        uses=("rows",),
     ),
     "posterior": Inputs(
         "means and log variances of q(z|x), and factors",
@@ -134,6 +148,12 @@ INPUTS: dict[Needs, Inputs] = {
         ("codes", "factors", "blocks", "block_factors", "judge"),
         options=("factor_names",),
         uses=("counted", "blocks"),
+    ),
+    "orbits": Inputs(
+        "codes of all values of circular factors, other factors fixed, and which factors are circular",
+        ("representation", "circular"),
+        options=("categorical", "factor_names"),
+        uses=("rows",),
     ),
 }
 

@@ -26,7 +26,10 @@ from unweave.metrics.modularity import modularity
 from unweave.metrics.sap import sap, sap_with_accuracies
 from unweave.metrics.table_blocks import BLOCKS
 from unweave.metrics.table_dci import DCI_METRICS
+from unweave.metrics.table_downstream import DOWNSTREAM
+from unweave.metrics.table_fairness import FAIRNESS
 from unweave.metrics.table_identifiability import IDENTIFIABILITY
+from unweave.metrics.table_symmetry import SYMMETRY
 from unweave.metrics.table_unsupervised import UNSUPERVISED
 
 
@@ -295,8 +298,11 @@ METRICS: tuple[Metric, ...] = (
         options={"predictor": "trees"},
         sizes=SIZES,
     ),
+    *DOWNSTREAM,
+    *FAIRNESS,
     *IDENTIFIABILITY,
     *BLOCKS,
+    *SYMMETRY,
     *UNSUPERVISED,
 )
 

@@ -27,6 +27,7 @@ from unweave.methods import settings_of
 from unweave.metrics.lookup import metric_named
 from unweave.migration.equivalents import data_named, method_of, model_of, read_gin, seed_of
 from unweave.migration.gin import Bindings, bound, gin_value
+from unweave.migration.json_files import read_json_object
 from unweave.migration.scores import SOURCE, Score, scores_of
 from unweave.results import COLUMNS, Results, check_table, setting_text
 
@@ -130,12 +131,12 @@ def _records(place: Path) -> Iterator[Record]:
 def _results_folder(folder: Path) -> Record:
     """The record of a folder `results`. Its gin files come first: the JSON files cut wrapped lines."""
     aggregate = folder / "aggregate" / "evaluation.json"
-    values = dict(_read_json(aggregate)) if aggregate.is_file() else {}
+    values = dict(read_json_object(aggregate)) if aggregate.is_file() else {}
     for step in STEPS:
         for kind in ("config", "results"):
             path = folder / "json" / f"{step}_{kind}.json"
             if path.is_file():
-                values |= {f"{step}_{kind}.{key}": value for key, value in _read_json(path).items()}
+                values |= {f"{step}_{kind}.{key}": value for key, value in read_json_object(path).items()}
         path = folder / "gin" / f"{step}.gin"
         if path.is_file():
             values |= {f"{step}_config.{key}": value for key, value in read_gin(path).items()}
@@ -144,7 +145,7 @@ def _results_folder(folder: Path) -> Record:
 
 def _aggregated(path: Path) -> Iterator[Record]:
     """The records of a file of dlib_aggregate_results: {column: {row: cell}}."""
-    columns = _read_json(path)
+    columns = read_json_object(path)
     if not columns or not all(isinstance(cells, dict) for cells in columns.values()):
         raise UnweaveError(
             f"{path} is not a file of dlib_aggregate_results, which has one object of cells for each column."
@@ -152,16 +153,6 @@ def _aggregated(path: Path) -> Iterator[Record]:
     numbers = dict.fromkeys(number for cells in columns.values() for number in cells)
     for number in numbers:
         yield record_of(f"{path}, row {number}", {name: cells.get(number) for name, cells in columns.items()})
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise UnweaveError(f"{path} cannot be read as JSON: {error}.") from error
-    if not isinstance(content, dict):
-        raise UnweaveError(f"{path} must hold a JSON object; got {type(content).__name__}.")
-    return content
 
 
 def _each_once(records: Iterable[Record]) -> Iterator[Record]:

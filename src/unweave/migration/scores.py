@@ -21,11 +21,13 @@ NO_SCORES = ("uuid", "elapsed_time", "num_active_dims")
 NO_SETTINGS = ("dataset.", "evaluation.")
 
 HISTOGRAM = {"discretizer.discretizer_fn": "histogram_discretizer", "discretizer.num_bins": 20}
-PREDICTORS = {
-    "gradient_boosting_classifier": "downstream_trees",
-    "logistic_regression_cv": "downstream_logistic",
-}
+PREDICTORS = {"gradient_boosting_classifier": "trees", "logistic_regression_cv": "logistic"}
 DOWNSTREAM_SIZES = [10, 100, 1_000, 10_000]
+# Over all pairs of factors; the scores of single pairs are not read.
+UNFAIRNESS = {
+    "mean_fairness:mean_pred:mean_sens": "mean_unfairness",
+    "mean_fairness:max_pred:max_sens": "max_unfairness",
+}
 
 
 class Equivalent(NamedTuple):
@@ -122,14 +124,19 @@ def scores_of(results: Mapping[str, Any], bindings: Bindings, representation: st
 def _equivalent(function: str, bindings: Bindings, results: Mapping[str, Any]) -> Equivalent | None:
     if function == "sap_score" and gin_value(bindings.get("sap_score.continuous_factors")) is True:
         return Equivalent({"SAP_score": "sap_correlation"}, {}, {"counted": "sap_score.num_train"})
-    if function != "downstream_task":
+    if function not in ("downstream_task", "fairness"):
         return METRICS.get(function)
-    metric = PREDICTORS.get(str(gin_value(bindings.get("predictor.predictor_fn"))))
-    if metric is None:
+    predictor = PREDICTORS.get(str(gin_value(bindings.get("predictor.predictor_fn"))))
+    if predictor is None:
         return None
+    if function == "fairness":
+        return Equivalent(
+            {key: f"fairness_{predictor}.{name}" for key, name in UNFAIRNESS.items()},
+            _same("fairness", num_train=10_000, num_test_points_per_class=100),
+        )
     sizes = [match[1] for key in results if (match := re.fullmatch(r"(\d+):mean_test_accuracy", key))]
     return Equivalent(
-        {f"{size}:mean_test_accuracy": f"{metric}.test_accuracy_{size}" for size in sizes},
+        {f"{size}:mean_test_accuracy": f"downstream_{predictor}.test_accuracy_{size}" for size in sizes},
         {"downstream_task.num_train": DOWNSTREAM_SIZES},
         {"test": "downstream_task.num_test"},
     )

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from unweave.data.catalogue import short_name
 from unweave.report.published import STUDY_SCORES
 from unweave.results import COLUMNS, METHOD_ORDER
 
@@ -40,6 +41,10 @@ SCORES = {
     "modularity": "Modularity",
     "sap": "SAP",
     "irs": "IRS",
+    "d_lsbd": "D_LSBD",
+    "d_lsbd.shared": "D_LSBD (shared)",
+    "equivariance": "Equivariance",
+    "equivariance.rotation": "Equivariance (rotations)",
     "elbo.reconstruction": "Reconstruction",
     "elbo.kl": "KL",
     "elbo.elbo": "ELBO",
@@ -57,10 +62,20 @@ SCORES = {
     "model_centrality": "Centrality",
     "few_labels.dci": "DCI (few labels)",
     "few_labels.mig": "MIG (few labels)",
+    "generalisation.accuracy": "Accuracy",
+    "generalisation.r2": "R2",
+    "generalisation.reconstruction": "Reconstruction loss",
+    "generalisation.squared_error": "Squared error",
+    "fairness_trees.mean_unfairness": "Unfairness (GBT)",
+    "fairness_trees.mean_unfairness (adjusted)": "Unfairness (GBT, adj.)",
+    "fairness_logistic.mean_unfairness": "Unfairness (LR)",
+    "fairness_logistic.mean_unfairness (adjusted)": "Unfairness (LR, adj.)",
     "downstream_logistic.efficiency": "LR efficiency",
     "downstream_trees.efficiency": "GBT efficiency",
     **{f"downstream_logistic.test_accuracy_{n}": f"LR {n:,}" for n in (10, 100, 1000, 10_000)},
     **{f"downstream_trees.test_accuracy_{n}": f"GBT {n:,}" for n in (10, 100, 1000, 10_000)},
+    **{f"reasoning.accuracy_{32 * n}": f"{32 * n:,} matrices" for n in (100, 200, 500, 1000, 2000, 5000)},
+    **{f"reasoning.accuracy_{32 * n}": f"{32 * n:,} matrices" for n in (10_000, 20_000, 50_000, 100_000)},
 }
 
 # What can be measured without a label, in the order of the figures.
@@ -77,9 +92,12 @@ UNSUPERVISED = (
 )
 # What `unweave select` chooses by: how well a run agrees with others, or metrics on a few labels.
 CHOOSERS = ("udr.lasso", "udr.spearman", "model_centrality", "few_labels.dci", "few_labels.mig")
+_FEW_LABELS = re.compile(r"few_labels\.(dci|mig)(?:_(\d+))?(?:_([a-z]+))?")
 _OF_NO_METRIC = (
     *("elbo", "total_correlation", "wasserstein_correlation", "mean_pairwise_information"),
     *("udr", "model_centrality", "few_labels"),
+    *("fairness_trees", "fairness_logistic", "reasoning"),
+    "generalisation",
 )
 NUMBER_SETTING = re.compile(r"(\w+)=(-?[0-9.]+(?:e[-+]?[0-9]+)?)")  # in the text of settings
 MOST_SCORES = 8  # so many columns are legible
@@ -91,14 +109,27 @@ CAPACITY = ("annealed_vae",)
 def label(name: str, labels: Mapping[str, str]) -> str:
     """The label of a name, or the name.
 
-    >>> label("beta_vae", METHODS), label("my_vae", METHODS)
-    ('β-VAE', 'my_vae')
+    Data with a long condition of the literature are called by the name of that condition.
+
+    >>> label("beta_vae", METHODS), label("my_vae", METHODS), label("dsprites:x~y=0.2", DATA)
+    ('β-VAE', 'my_vae', 'dSprites:x~y=0.2')
     """
-    return labels.get(name, name)
+    if name in labels or ":" not in name:
+        return labels.get(name, name)
+    base, _, condition = short_name(name).partition(":")
+    return f"{labels.get(base, base)}:{condition}"
 
 
 def score_label(name: str) -> str:
-    """The label of a score."""
+    """The label of a score.
+
+    >>> score_label("mig"), score_label("few_labels.mig_1000_noisy"), score_label("few_labels.dci_partial")
+    ('MIG', 'MIG (1,000 labels, noisy)', 'DCI (few labels, partial)')
+    """
+    if name not in SCORES and (match := _FEW_LABELS.fullmatch(name)):
+        metric, labels, labeller = match.groups()
+        number = f"{int(labels):,} labels" if labels else "few labels"
+        return f"{metric.upper()} ({', '.join(filter(None, [number, labeller]))})"
     return SCORES.get(name, name)
 
 
@@ -125,6 +156,13 @@ def methods(runs: pd.DataFrame) -> list[str]:
 def measured(runs: pd.DataFrame, names: Iterable[str]) -> list[str]:
     """Those of the scores that some run has."""
     return [name for name in names if name in runs and runs[name].notna().any()]
+
+
+def choosers_of(runs: pd.DataFrame) -> list[str]:
+    """The scores of `unweave select` that some run has, those for any number of labels included."""
+    known = sorted(map(str, runs))
+    names = [name for base in CHOOSERS for name in known if name == base or name.startswith(f"{base}_")]
+    return measured(runs, names)
 
 
 def metric_scores(runs: pd.DataFrame) -> list[str]:

@@ -21,14 +21,13 @@ from unweave.report import interactive
 from unweave.report.findings import CANNOT_TELL
 from unweave.report.formats import table_html, write_figure, write_table
 from unweave.report.names import (
-    CHOOSERS,
     DATA,
     METHODS,
+    choosers_of,
     counted,
     data_sets,
     label,
     listed,
-    measured,
     methods,
     score_label,
 )
@@ -141,7 +140,7 @@ def _add_source(page: Page, runs: Material, prefix: str, notes: Sequence[str], p
         _add(page, question.answer(runs), question.name, question.text, prefix)
     if runs.swaps:
         _add(page, content_and_style.content_and_style(runs), "swaps", content_and_style.QUESTION, prefix)
-    if measured(runs.runs, CHOOSERS):
+    if choosers_of(runs.runs):
         answer = choice_by_agreement.choice_by_agreement(runs)
         _add(page, answer, "chosen", choice_by_agreement.QUESTION, prefix)
     _add_charts(page, runs, prefix)

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from unweave.errors import UnweaveError
+from unweave.report.seed_noise import Split, split, variance_factor
 from unweave.report.statistics import Floats, Interval, check_columns, finite, holm
 
 SHARES = ["method", "setting", "seed"]
@@ -113,6 +114,8 @@ def _p_value(shares: NDArray[np.float64], freedom: NDArray[np.int64], part: int,
 class _Cell(NamedTuple):
     """One score on one data set: values, method and setting as numbers, and each run's place in a setting."""
 
+    data: Any
+    rows: NDArray[np.int64]  # numbers of the runs in the data set
     values: Floats
     method: NDArray[np.int64]
     setting: NDArray[np.int64]
@@ -131,8 +134,8 @@ def mean_shares(runs: pd.DataFrame, scores: Sequence[str]) -> dict[str, Interval
     """The shares of method, setting and seed, on the mean over data sets and scores, with their intervals.
 
     The intervals of 95% are of a jackknife over seeds, which are left out one after the other in all
-    settings, data sets and scores. They say what another study of the same size with other seeds would have.
-    They are NaN if some setting has fewer than three seeds.
+    settings, data sets and scores; `seed_noise` corrects its variance. They say what another study of the
+    same size with other seeds would have. They are NaN if some setting has fewer than three seeds.
     """
     from scipy.stats import t
 
@@ -143,7 +146,8 @@ def mean_shares(runs: pd.DataFrame, scores: Sequence[str]) -> dict[str, Interval
     if min(int(np.bincount(cell.setting).min()) for cell in cells) >= FEWEST_SEEDS:
         seeds = max(int(cell.place.max()) + 1 for cell in cells)
         left = [np.mean([cell.shares(seed) for cell in cells], axis=0) for seed in range(seeds)]
-        reach = np.std(left, axis=0) * np.sqrt(seeds - 1) * float(t.ppf(0.975, seeds - 1))
+        variances = np.var(left, axis=0) * (seeds - 1) * variance_factor(_splits(cells), seeds)
+        reach = np.sqrt(variances) * float(t.ppf(0.975, seeds - 1))
     low, high = (np.clip(estimates + sign * reach, 0, 1) for sign in (-1, 1))
     return {
         name: Interval(float(estimates[i]), float(low[i]), float(high[i])) for i, name in enumerate(SHARES)
@@ -151,13 +155,26 @@ def mean_shares(runs: pd.DataFrame, scores: Sequence[str]) -> dict[str, Interval
 
 
 def _cells(runs: pd.DataFrame, scores: Sequence[str]) -> Iterator[_Cell]:
-    for _, of_data in runs.groupby("data", observed=True):
+    for data, of_data in runs.groupby("data", observed=True):
         for score in scores:
-            known = of_data[of_data[score].notna()]
-            if len(known):
+            rows = np.flatnonzero(of_data[score].notna())
+            if len(rows):
+                known = of_data.iloc[rows]
                 groups = [
                     known.groupby(keys, observed=True, sort=False)
                     for keys in (["method"], ["method", "setting"])
                 ]
                 values, place = known[score].to_numpy(float), np.asarray(groups[1].cumcount(), np.int64)
-                yield _Cell(values, _numbers(groups[0]), _numbers(groups[1]), place)
+                yield _Cell(data, rows, values, _numbers(groups[0]), _numbers(groups[1]), place)
+
+
+def _splits(cells: Sequence[_Cell]) -> list[list[Split]]:
+    """The scores of each data set, split into their parts."""
+    by_data: dict[Any, list[_Cell]] = {}
+    for cell in cells:
+        by_data.setdefault(cell.data, []).append(cell)
+    sizes = {data: max(int(cell.rows.max()) + 1 for cell in part) for data, part in by_data.items()}
+    return [
+        [split(cell.values, cell.method, cell.setting, cell.rows, sizes[data]) for cell in part]
+        for data, part in by_data.items()
+    ]

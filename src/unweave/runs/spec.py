@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -121,7 +122,7 @@ class RunSpec:
                 "Use precision tf32 or float32."
             )
 
-    @property
+    @cached_property  # a study of thousands of runs asks for it several times
     def id(self) -> str:
         """A name made of the content: equal specs have equal names."""
         plain = self.to_dict()

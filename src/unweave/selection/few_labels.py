@@ -16,25 +16,65 @@ from numpy.typing import NDArray
 
 from unweave.data.grid import GroundTruth
 from unweave.data.supervision import Labelled, labelled, split
-from unweave.errors import UnweaveError
+from unweave.errors import UnweaveError, did_you_mean
+from unweave.methods.semi_supervised import LABELLERS
 from unweave.metrics import dci, mig
 from unweave.metrics.information import numbered
 from unweave.progress import Progress
 from unweave.runs.run import Run
 from unweave.selection.candidates import Candidate, Candidates
 from unweave.selection.codes import encoded
+from unweave.selection.held_out_labels import held_out_scores
 from unweave.streams import Stream
 
 LABELS = 100
 LEAST_LABELS = 20
 TRAINING_SHARE = 0.9  # of the labels; DCI is fitted to these, as in [1]
 FEW_LABEL_SCORES = ("few_labels.dci", "few_labels.mig")
+PERFECT = "perfect"  # the labeller that is always right
 _ESTIMATORS = {"few_labels.dci": f"dci[trees,train{TRAINING_SHARE:g}", "few_labels.mig": "mig[bins20"}
+
+
+@dataclass(frozen=True)
+class LabelChoice:
+    """How many labelled images runs are chosen by, and who labelled them."""
+
+    labels: int = LABELS
+    labeller: str = PERFECT
+
+    def __post_init__(self) -> None:
+        if self.labeller not in LABELLERS:
+            known = did_you_mean(str(self.labeller), LABELLERS)
+            raise UnweaveError(f'there is no labeller "{self.labeller}". {known}')
+
+    def score_name(self, score: str) -> str:
+        """The name of a score: it states labels other than 100 and labellers other than the perfect one.
+
+        >>> [choice.score_name("few_labels.mig") for choice in (LabelChoice(), LabelChoice(1000, "noisy"))]
+        ['few_labels.mig', 'few_labels.mig_1000_noisy']
+        """
+        words = [str(self.labels)] if self.labels != LABELS else []
+        words += [self.labeller] if self.labeller != PERFECT else []
+        return "_".join([score, *words])
+
+    def protocol(self, score: str) -> str:
+        """The name that states how a score is estimated.
+
+        >>> LabelChoice(100).protocol("few_labels.mig"), LabelChoice(100).protocol("few_labels.xent")
+        ('mig[bins20,labels100]', 'supervised_loss[xent,held-out-labels]')
+        """
+        if score not in _ESTIMATORS:
+            return f"supervised_loss[{score.removeprefix('few_labels.')},held-out-labels]"
+        labeller = f",{self.labeller}" if self.labeller != PERFECT else ""
+        return f"{_ESTIMATORS[score]},labels{self.labels}{labeller}]"
+
+
+DEFAULT = LabelChoice()
 
 
 def few_label_scores(
     candidates: Candidates,
-    labels: int = LABELS,
+    choice: LabelChoice = DEFAULT,
     device: str = "auto",
     data_root: Path | None = None,
     tell: Progress | None = None,
@@ -43,7 +83,8 @@ def few_label_scores(
     """The runs that can be encoded, and their scores by name, by the ids of the runs.
 
     All runs are measured on the same labelled images. `few_labels.mig` uses all of them, `few_labels.dci`
-    fits its trees to 90 of 100, as the validation of the published code does.
+    fits its trees to 90 of 100, as the validation of the published code does. A semi-supervised run that held
+    labels out of its training also has minus its supervised loss on these, such as `few_labels.xent`.
     """
     measured: _LabelledImages | None = None
     scores: dict[str, dict[str, float]] = {}
@@ -52,8 +93,8 @@ def few_label_scores(
         opened = candidate.attempt(partial(_opened, candidate, device, place, data_root), notes)
         if opened is not None:
             run, truth = opened
-            measured = measured or _LabelledImages.of(truth, labels)
-            of_run = candidate.attempt(partial(measured.scores, run), notes)
+            measured = measured or _LabelledImages.of(truth, choice)
+            of_run = candidate.attempt(partial(measured.scores, run, truth), notes)
             if of_run is not None:
                 scores[candidate.id] = of_run
         if tell:
@@ -72,22 +113,22 @@ class _LabelledImages:
     images: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, truth: GroundTruth, labels: int) -> _LabelledImages:
+    def of(cls, truth: GroundTruth, choice: LabelChoice) -> _LabelledImages:
         """So many of them, drawn at random."""
-        stream = Stream.of(0).child("selection by labels")
-        points = labelled(truth, labels, stream)
+        stream, labels = Stream.of(0).child("selection by labels"), choice.labels
+        points = labelled(truth, labels, stream, LABELLERS[choice.labeller])
         values = [len(np.unique(column)) for column in points.labels.T]
         if labels < LEAST_LABELS or max(values) > len(split(points, TRAINING_SHARE)[0]):
-            least = max(LEAST_LABELS, math.ceil(max(truth.sizes) / TRAINING_SHARE))
+            least = max(LEAST_LABELS, math.ceil(max(points.sizes) / TRAINING_SHARE))
             raise UnweaveError(
                 f"{labels:,} labels are too few to choose runs on {truth.name}, whose largest factor has "
-                f"{max(truth.sizes):,} values. Take {least:,} labels or more."
+                f"{max(points.sizes):,} values. Take {least:,} labels or more."
             )
         return cls(points, truth.observe(points.factors, stream.child("images")))
 
-    def scores(self, run: Run) -> dict[str, float]:
+    def scores(self, run: Run, truth: GroundTruth) -> dict[str, float]:
         """The scores of a run."""
-        return scores_of(encoded(run, self.images).mean, self.points)
+        return scores_of(encoded(run, self.images).mean, self.points) | held_out_scores(run, truth)
 
 
 def scores_of(codes: NDArray[np.floating], points: Labelled) -> dict[str, float]:
@@ -96,15 +137,6 @@ def scores_of(codes: NDArray[np.floating], points: Labelled) -> dict[str, float]
     labels = numbered(points.labels)  # a few labels miss values of large factors
     fitted = dci(codes[:cut], labels[:cut], test=(codes[cut:], labels[cut:]))
     return {"few_labels.dci": fitted.disentanglement, "few_labels.mig": mig(codes, labels)}
-
-
-def few_label_protocol(score: str, labels: int) -> str:
-    """The name that states how a score is estimated.
-
-    >>> few_label_protocol("few_labels.mig", 100)
-    'mig[bins20,labels100]'
-    """
-    return f"{_ESTIMATORS[score]},labels{labels}]"
 
 
 def _opened(

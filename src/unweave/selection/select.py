@@ -28,7 +28,7 @@ from unweave.results import check_table, combine, read_table
 from unweave.selection.agreements import agreements
 from unweave.selection.candidates import Candidate, Candidates, candidates_in
 from unweave.selection.codes import IMAGES, Codes, codes_of
-from unweave.selection.few_labels import FEW_LABEL_SCORES, LABELS, few_label_protocol, few_label_scores
+from unweave.selection.few_labels import FEW_LABEL_SCORES, LABELS, PERFECT, LabelChoice, few_label_scores
 from unweave.study.table import Row, write_table
 
 # What can be chosen by, and the scores that belong to it; the first one is ranked by.
@@ -68,6 +68,16 @@ class Selection:
         scored = [(run, float(values[run.id])) for run in self.candidates.runs if run.id in values]
         return sorted(scored, key=lambda pair: -pair[1])
 
+    def scores_by(self, chooser: str) -> list[str]:
+        """The scores that belong to a chooser; the first one is ranked by."""
+        known = [str(name) for name in self.table["score"].unique()]
+        return [
+            name
+            for base in CHOOSERS[chooser]
+            for name in known
+            if name == base or name.startswith(f"{base}_")
+        ]
+
     def save(self, path: str | Path | None = None) -> Path:
         """Write the table, by default to selection.parquet in the study's folder, where reports find it.
 
@@ -92,7 +102,7 @@ class Selection:
 
     def _repr_html_(self) -> str:
         parts = []
-        for name in [scores[0] for scores in CHOOSERS.values() if (self.table["score"] == scores[0]).any()]:
+        for name in [scores[0] for scores in map(self.scores_by, CHOOSERS) if scores]:
             ranking = self.ranking(name)
             shown = min(SHOWN, len(ranking))
             parts.append(heading(f"{name}: the best {shown:,} of {len(ranking):,} runs"))
@@ -111,6 +121,7 @@ def select(
     within: str = "setting",
     images: int = IMAGES,
     labels: int = LABELS,
+    labeller: str = PERFECT,
     data: str | None = None,
     device: str = "auto",
     data_root: str | Path | None = None,
@@ -119,7 +130,9 @@ def select(
     """Score the finished runs of a study, or of a folder of runs, to choose the best of them.
 
     `by` is "udr", "centrality" or "both", which need no labels, or "few_labels", or several of them.
-    "few_labels" measures DCI and MIG on this number of labelled images, as [3] does. The others compare runs.
+    "few_labels" measures DCI and MIG on this number of labelled images, as [3] does: `few_labels.dci` for 100
+    labels, `few_labels.dci_1000` for 1,000. The labels are perfect, or those of another `labeller`: binned,
+    noisy, permuted or partial. The others compare runs.
     A run is compared with the other runs of its pool: those `within` its "setting", which differ from it in
     their seed only, as in [1], or all of the "study". `udr.lasso` and `udr.spearman` are medians of its
     agreements, `model_centrality` is their mean; see `unweave.metrics.udr` and `model_centrality`.
@@ -130,7 +143,7 @@ def select(
     name, place = (None, data) if is_place(data) else (data, None)
     names = [score for chooser in choosers_named(by) for score in _scores_of(chooser)]
     agreeing = [name for name in names if name not in FEW_LABEL_SCORES]
-    root = None if data_root is None else Path(data_root).expanduser()
+    choice, root = LabelChoice(labels, labeller), None if data_root is None else Path(data_root).expanduser()
     if within not in POOLS:
         raise UnweaveError(f'runs are compared within setting or study; got "{within}".')
     candidates = candidates_in(as_path(path, "the folder of a study or of runs"), name)
@@ -143,11 +156,18 @@ def select(
         rows = _agreement_rows(candidates, codes, pools, agreeing, within, tell)
         notes = _notes(candidates, pools, codes)
     if len(names) > len(agreeing):
-        candidates, scores = few_label_scores(candidates, labels, device, root, tell, place)
+        candidates, scores = few_label_scores(candidates, choice, device, root, tell, place)
         for run, values in scores.items():
-            of_run = rows.setdefault(run, [])
-            of_run += [("", name, few_label_protocol(name, labels), value) for name, value in values.items()]
+            rows.setdefault(run, []).extend(_label_rows(values, choice))
     return Selection(candidates, candidates.table(rows), (*candidates.notes, *notes))
+
+
+def _label_rows(scores: Mapping[str, float], choice: LabelChoice) -> list[Row]:
+    """Scores by labels; the loss on held-out labels depends on the run only, and not on the choice."""
+    return [
+        ("", choice.score_name(name) if name in FEW_LABEL_SCORES else name, choice.protocol(name), value)
+        for name, value in scores.items()
+    ]
 
 
 def _agreement_rows(

@@ -17,6 +17,7 @@ from unweave.data import GroundTruth
 from unweave.data.grid import Factors, Images
 from unweave.evaluation.encoders import Posterior
 from unweave.evaluation.evaluate import Effort, measure_source
+from unweave.evaluation.parts import parts_to_measure
 from unweave.evaluation.sources import CHUNK, GroundTruthSource
 from unweave.methods.method import Blueprint
 from unweave.metrics.lookup import metrics_named
@@ -47,11 +48,12 @@ def evaluation_time(
     stochastic data for each run.
     """
     metrics, asked = metrics_time(spec, data[runs[0].data], runs[0].latents)
-    kinds, core, gpu = len(spec.representations), 0.0, 0.0
+    core, gpu = 0.0, 0.0
     for name, truth in data.items():
         alike = [run for run in runs if run.data == name]
         if not alike:
             continue
+        kinds = len(spec.representations) * len(parts_to_measure(name, spec.on))
         images = kinds * asked if truth.stochastic else min(kinds * asked, len(truth))
         core += len(alike) * kinds * metrics
         if device.type == "cuda":

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from unweave.display.notebook import heading, paragraph, table
+from unweave.results import TRAINING, on_part
 from unweave.study.ledger import Failure
 
 MOST_ROWS, MOST_SCORES = 20, 8  # of the table that a notebook shows
@@ -46,9 +47,9 @@ class StudyResult:
         parts.append(paragraph(f"Folder: {self.folder}"))
         return "".join(parts)
 
-    def means(self) -> pd.DataFrame:
-        """One row a setting, one column a score: means over seeds."""
-        plain = self.table.astype(dict.fromkeys([*SETTING, "score"], str))
+    def means(self, on: str = TRAINING) -> pd.DataFrame:
+        """One row a setting, one column a score: means over seeds of the scores on a part of the data."""
+        plain = on_part(self.table, on).astype(dict.fromkeys([*SETTING, "score"], str))
         means = plain.pivot_table("value", SETTING, "score", sort=False)
         return means.rename_axis(columns=None).reset_index()
 

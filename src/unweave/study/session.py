@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from unweave.errors import UnweaveError
+from unweave.evaluation.parts import checked_parts, part_names
 from unweave.layout import ERROR_FILE, LEDGER_FILE
 from unweave.places import as_path
 from unweave.study.display import study_display
@@ -20,8 +21,9 @@ from unweave.study.engines.engine import Engine, EngineJob, drive, engine_named
 from unweave.study.engines.slurm import submitted_jobs
 from unweave.study.folder import StudyFolder, check_data
 from unweave.study.ledger import Failure, Ledger, Task
+from unweave.study.logs import checked_loggers
 from unweave.study.planner import Unit, plan_of, population_size
-from unweave.study.presets import preset_named, with_fields
+from unweave.study.presets import preset_named, reduced, with_fields
 from unweave.study.progress import Status, StatusCallback
 from unweave.study.result import StudyResult
 from unweave.study.spec import StudySpec, read_study
@@ -63,8 +65,11 @@ def run_study(
     population: int | None = None,
     steps: int | None = None,
     metrics: str | Sequence[str] | None = None,
+    on: str | Sequence[str] | None = None,
+    preset: str | None = None,
     data_root: str | Path | None = None,
     engine: str | Engine = "local",
+    log_to: str | Sequence[str] = (),
     progress: bool = True,
 ) -> StudyResult:
     """Train and measure all runs of a study, or resume it; returns its table of scores.
@@ -85,10 +90,17 @@ def run_study(
         Train all runs for this many steps, which makes it another study.
     metrics
         Measure these too: names, or quick, headline, study or all.
+    on
+        Measure on these parts of data with conditions too: "all", "held_out" or "all,held_out".
+    preset
+        "smoke": the study in small, at most 16 runs of 200 steps, in a folder of its own.
     data_root
         Folder of the official files of data sets.
     engine
         local, ray or slurm, or an engine with options of its own, such as `SlurmEngine(partition="gpu")`.
+    log_to
+        Trackers that get losses, scores and pictures too: "tensorboard", "wandb", "mlflow", or your own,
+        "file.py:Name".
     progress
         Show progress on standard error or in the notebook.
     """
@@ -101,7 +113,10 @@ def run_study(
         population=population,
         steps=steps,
         metrics=metrics,
+        on=on,
+        preset=preset,
         data_root=data_root,
+        log_to=log_to,
     )
     with study_display() if progress else nullcontext() as tell:
         session.run(chosen, tell, _say if progress else None)
@@ -119,24 +134,30 @@ def prepare_study(
     shard: str | None = None,
     steps: int | None = None,
     metrics: str | Sequence[str] | None = None,
+    on: str | Sequence[str] | None = None,
+    preset: str | None = None,
     keep_codes: bool = False,
     checkpoint_every: int = 10_000,
     data_root: str | Path | None = None,
+    log_to: str | Sequence[str] = (),
 ) -> StudySession:
     """Make the folder of a study and plan its populations; nothing is trained yet."""
     at_least_one(population=population, checkpoint_every=checkpoint_every)
-    shard_of([], shard)  # a wrong shard is refused before there is a folder
-    spec, folder = study_named(study)
+    shard_of([], shard)  # a wrong shard or logger is refused before there is a folder
+    loggers = checked_loggers(log_to)
+    spec, folder = study_named(study, preset)
     if steps is not None:
         spec = with_fields(spec, steps=steps)
     if metrics is not None:
         names = metrics if isinstance(metrics, str) else tuple(metrics)
         spec = spec.merged(dataclasses.replace(spec, metrics=names))
+    if on is not None:
+        spec = dataclasses.replace(spec, on=checked_parts([*spec.on, *part_names(on)]))
     root = None if data_root is None else as_path(data_root, "the folder of data sets")
     check_data(spec, root)
     made = StudyFolder.create(out or (folder.path if folder else Path("studies") / spec.name), spec)
     units = plan_of(made, population or population_size(pick_device(device)))
-    work = TrainAndScore(device, root, checkpoint_every, keep_codes=keep_codes)
+    work = TrainAndScore(device, root, checkpoint_every, keep_codes=keep_codes, log_to=loggers)
     return StudySession(made, shard_of(units, shard), work, shard is not None)
 
 
@@ -147,8 +168,13 @@ def at_least_one(**counts: int | None) -> None:
             raise UnweaveError(f"{name} must be a whole number >= 1; got {count}.")
 
 
-def study_named(study: Subject) -> tuple[StudySpec, StudyFolder | None]:
-    """The spec of a study, and its folder if it has one."""
+def study_named(study: Subject, preset: str | None = None) -> tuple[StudySpec, StudyFolder | None]:
+    """The spec of a study, and its folder if it has one; with a preset, that of a smaller study."""
+    spec, folder = _study_and_folder(study)
+    return (spec, folder) if preset is None else (reduced(spec, preset), None)
+
+
+def _study_and_folder(study: Subject) -> tuple[StudySpec, StudyFolder | None]:
     if isinstance(study, StudySpec):
         return study, None
     if isinstance(study, StudyFolder):

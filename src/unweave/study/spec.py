@@ -15,6 +15,7 @@ from unweave.data.opening import is_place, open_seen_from
 from unweave.data.own.reference import Reference
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.evaluation.evaluate import POINTS, REPRESENTATIONS
+from unweave.evaluation.parts import TRAINING, Part, checked_parts
 from unweave.methods.method import Method
 from unweave.methods.sampling import images_per_step
 from unweave.metrics.lookup import metric_words, metrics_named
@@ -33,7 +34,8 @@ RUN_FIELDS = tuple(
 class StudySpec:
     """Runs to train, and the metrics and representations to measure on each.
 
-    `references` say how to open the data sets of runs that are not in the catalogue.
+    `references` say how to open the data sets of runs that are not in the catalogue. `on` names the parts of
+    data with conditions that runs are measured on: "training", and perhaps "all" and "held_out".
 
     >>> runs = grid([{"name": "beta_vae", "beta": [1, 4]}], data="dsprites", seed="0-4")
     >>> len(StudySpec("two betas", runs, metrics="quick").runs)
@@ -48,6 +50,7 @@ class StudySpec:
     seed: int = 0  # of the evaluation
     pictures: bool = False
     references: tuple[Reference, ...] = ()
+    on: tuple[Part, ...] = TRAINING
 
     def __post_init__(self) -> None:
         if not self.name or not isinstance(self.name, str):
@@ -71,6 +74,7 @@ class StudySpec:
                 f"points are how many to train and to test on, such as {POINTS}; got {points}."
             )
         object.__setattr__(self, "points", points)
+        object.__setattr__(self, "on", checked_parts(self.on))
         used = {run.data for run in unique}
         references = tuple(
             reference for reference in _one_of_each_name(self.references) if reference.name in used
@@ -84,11 +88,12 @@ class StudySpec:
     @property
     def measures(self) -> str:
         """What is measured of each run, as a text: where it changes, runs are measured again."""
-        return repr((self.metrics, self.representations, self.points, self.seed, self.pictures))
+        parts = () if self.on == TRAINING else (self.on,)  # finished studies are not measured again
+        return repr((self.metrics, self.representations, self.points, self.seed, self.pictures, *parts))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        apart = ("runs", "references")
+        apart = ("runs", "references", *(["on"] if self.on == TRAINING else []))
         plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in apart}
         if self.references:
             plain["references"] = [reference.to_dict() for reference in self.references]
@@ -108,14 +113,14 @@ class StudySpec:
             if name not in known:
                 raise UnweaveError(f'a study has no field "{name}". {did_you_mean(name, known)}')
         runs = tuple(RunSpec.from_dict(run) for run in fields.pop("runs", ()))
-        for name in ("metrics", "representations", "points"):
+        for name in ("metrics", "representations", "points", "on"):
             if name in fields:
                 fields[name] = tuple(fields[name])
         references = tuple(Reference.from_dict(record) for record in fields.pop("references", ()))
         return cls(runs=runs, references=references, **fields)
 
     def merged(self, other: StudySpec) -> StudySpec:
-        """The study with the runs, metrics and representations of another added."""
+        """The study with the runs, metrics, representations and parts of data of another added."""
         if (self.points, self.seed) != (other.points, other.seed):
             raise UnweaveError(
                 f"the study measures {self.points} points from seed {self.seed}; {other.points} from seed "
@@ -127,6 +132,7 @@ class StudySpec:
             metrics=tuple(dict.fromkeys((*self.metrics, *other.metrics))),
             representations=tuple(dict.fromkeys((*self.representations, *other.representations))),
             pictures=self.pictures or other.pictures,
+            on=(*self.on, *other.on),
             references=(*self.references, *other.references),
         )
 
@@ -231,7 +237,7 @@ def read_study(path: str | Path) -> StudySpec:
         raise UnweaveError(f"there is no file {path}.") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UnweaveError(f"cannot read {path} as TOML: {error}") from error
-    known = ["name", "metrics", "representations", "points", "seed", "pictures", "shared", "methods"]
+    known = ["name", "metrics", "representations", "points", "seed", "pictures", "on", "shared", "methods"]
     for name in plain:
         if name not in known:
             raise UnweaveError(f'{path}: a study has no field "{name}". {did_you_mean(name, known)}')
@@ -243,7 +249,7 @@ def read_study(path: str | Path) -> StudySpec:
         if isinstance(plain.get("metrics"), str):
             plain["metrics"] = plain["metrics"].split(",")
         plain = {name: _seen_from(path.parent, value) for name, value in plain.items()}
-        for name in ("metrics", "representations", "points"):
+        for name in ("metrics", "representations", "points", "on"):
             if isinstance(plain.get(name), list):
                 plain[name] = tuple(plain[name])
         return StudySpec(plain.pop("name", path.stem), runs, references=tuple(references), **plain)

@@ -10,14 +10,19 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from unweave.errors import UnweaveError
+from unweave.evaluation.generalisation_store import generalisation_scores, kept_generalisation
+from unweave.evaluation.parts import Part, parts_to_measure
 from unweave.evaluation.score_store import kept_scores
-from unweave.evaluation.scores import Scores
+from unweave.evaluation.scores import Score, Scores
 from unweave.files import explained, replacing
 from unweave.layout import RESULT_FILE
 from unweave.methods import settings_of
-from unweave.results import COLUMNS, TEXT_COLUMNS, setting_text
+from unweave.reasoning.records import reasoning_rows
+from unweave.results import TABLE_COLUMNS, TEXT_COLUMNS, setting_text
 from unweave.runs.spec import RunSpec
+from unweave.runs.store import RunFolder
 from unweave.study.folder import StudyFolder
+from unweave.study.spec import StudySpec
 
 # One score of a run: representation, name, protocol and value.
 Row: TypeAlias = tuple[str, str, str, float]
@@ -28,42 +33,67 @@ def collect(study: StudyFolder, others: Sequence[StudyFolder] = ()) -> tuple[pd.
 
     Each run is in the table once: from the first folder that has its scores.
     """
-    effort = study.spec.points, study.spec.seed
     runs = {run_id: run for folder in (study, *others) for run_id, run in folder.runs.items()}
-    rows: dict[str, list[Row]] = {}
-    missing, notes = 0, []
-    for run_id in runs:
-        scores: list[Row] = []
-        for folder in (study, *others):
-            if run_id not in folder.runs:
-                continue
+    notes: list[str] = []
+    tables = []
+    for part in study.spec.on:
+        measured = {run_id: run for run_id, run in runs.items() if parts_to_measure(run.data, [part])}
+        rows = {run_id: _stored_rows(run_id, part, study, others, notes) for run_id in measured}
+        missing = sum(not scores for scores in rows.values())
+        if missing:
+            where = "" if part == "training" else f" on {part}"
+            notes.insert(0, f"{missing:,} of {len(measured):,} runs have no scores{where}.")
+        tables.append(results_table(measured, rows, part))
+    joined = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+    return joined.astype(dict.fromkeys(TEXT_COLUMNS, "category")), notes
+
+
+def _stored_rows(
+    run_id: str, part: Part, study: StudyFolder, others: Sequence[StudyFolder], notes: list[str]
+) -> list[Row]:
+    """The scores of a run on a part of the data, from the first folder that has some."""
+    for folder in (study, *others):
+        if run_id in folder.runs:
             try:
-                scores = sorted(score_rows(kept_scores(folder.run_folder(run_id)), effort))
+                rows = _rows_in(folder.run_folder(run_id), part, study.spec)
             except UnweaveError as error:
                 notes.append(str(error))
-            if scores:
-                break
-        missing += not scores
-        rows[run_id] = scores
-    if missing:
-        notes.insert(0, f"{missing:,} of {len(runs):,} runs have no scores.")
-    return results_table(runs, rows), notes
+                continue
+            if rows:
+                return rows
+    return []
+
+
+def _rows_in(folder: RunFolder, part: Part, spec: StudySpec) -> list[Row]:
+    rows = score_rows(kept_scores(folder, part), (spec.points, spec.seed))
+    if "held_out" in spec.on and part != "all":
+        result = kept_generalisation(folder, (spec.points, spec.seed))
+        rows += [] if result is None else [_row(score) for score in generalisation_scores(result, part)]
+    if part == "training":
+        rows += reasoning_rows(folder.path)
+    return sorted(rows)
+
+
+def _row(score: Score) -> Row:
+    return score.representation, score.name, score.protocol, score.value
 
 
 def score_rows(records: Iterable[Scores], effort: tuple[tuple[int, int], int | None] | None) -> list[Row]:
     """All scores that were measured with those points and that seed, each once."""
     chosen = sorted((r for r in records if (r.asked, r.seed) == effort), key=lambda r: r.representation)
     scores = {(score.representation, score.name): score for record in chosen for score in record.scores}
-    return [(score.representation, score.name, score.protocol, score.value) for score in scores.values()]
+    return [_row(score) for score in scores.values()]
 
 
-def results_table(runs: Mapping[str, RunSpec], rows: Mapping[str, Sequence[Row]]) -> pd.DataFrame:
-    """The table of results of runs, from their scores by the ids of the runs."""
-    cells: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+def results_table(
+    runs: Mapping[str, RunSpec], rows: Mapping[str, Sequence[Row]], part: Part = "training"
+) -> pd.DataFrame:
+    """The table of results of runs, from their scores on a part of the data by the ids of the runs."""
+    cells: dict[str, list[Any]] = {name: [] for name in TABLE_COLUMNS}
     for run_id, run in runs.items():
         described = _described(run_id, run)
         for row in rows.get(run_id, ()):
-            for column, cell in zip(COLUMNS, (*described, *row), strict=True):
+            for column, cell in zip(TABLE_COLUMNS, (*described, *row, part), strict=True):
                 cells[column].append(cell)
     return pd.DataFrame(cells).astype(dict.fromkeys(TEXT_COLUMNS, "category"))
 

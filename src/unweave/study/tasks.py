@@ -9,11 +9,15 @@ from pathlib import Path
 
 from unweave.errors import UnweaveError
 from unweave.evaluation.evaluate import Effort
+from unweave.evaluation.generalisation_store import kept_generalisation
+from unweave.evaluation.parts import parts_to_measure
 from unweave.evaluation.score_store import all_kept
 from unweave.layout import ERROR_FILE, LEDGER_FILE, RESULT_FILE, SCORES_FILE
+from unweave.runs.store import RunFolder
 from unweave.study.folder import StudyFolder
 from unweave.study.ledger import Ledger, Task
 from unweave.study.planner import Unit
+from unweave.study.spec import StudySpec
 
 
 def open_ledger(study: StudyFolder, units: Sequence[Unit], path: Path | None = None) -> Ledger:
@@ -42,11 +46,18 @@ def shard_ledger() -> Iterator[Path]:
 
 def is_measured(study: StudyFolder, run: str) -> bool:
     """Whether a run has all scores of the study."""
-    effort = Effort(study.spec.points, seed=study.spec.seed)
     try:
-        return all_kept(study.run_folder(run), study.spec.metrics, study.spec.representations, effort)
+        return has_all_scores(study.spec, study.run_folder(run), study.runs[run].data)
     except UnweaveError:
         return False  # the worker that evaluates the run reports the error
+
+
+def has_all_scores(spec: StudySpec, folder: RunFolder, data: str) -> bool:
+    """Whether the folder of a run on that data has all scores of a study, on all parts of the data."""
+    effort, parts = Effort(spec.points, seed=spec.seed), parts_to_measure(data, spec.on)
+    if not all(all_kept(folder, spec.metrics, spec.representations, effort, on) for on in parts):
+        return False
+    return "held_out" not in parts or kept_generalisation(folder, (spec.points, spec.seed)) is not None
 
 
 def is_done(study: StudyFolder, run: str) -> bool:

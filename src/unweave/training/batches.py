@@ -21,6 +21,7 @@ from unweave.data import Collection, GroundTruth, grid_table, variants
 from unweave.data.supervision import Labelled as LabelledPoints
 from unweave.data.supervision import labelled
 from unweave.data.supervision.choices import resolve_class
+from unweave.data.supervision.labels import points_of_run
 from unweave.data.variants import Origin, origin
 from unweave.errors import UnweaveError
 from unweave.methods.sampling import Groups, Images, Labels, Sampling
@@ -208,10 +209,8 @@ class HostBatches:
         """The labelled points of a run."""
         key = run.key, sampling
         if key not in self._labelled:
-            points = labelled(
-                self._truth(sampling), sampling.points, run.child("labelled points"), sampling.labeller
-            )
-            self._labelled[key] = points
+            truth = self._truth(sampling)
+            self._labelled[key] = points_of_run(truth, sampling.points, run, sampling.labeller)
         return self._labelled[key]
 
     def _truth(self, sampling: Sampling) -> GroundTruth:

@@ -9,12 +9,15 @@ from pathlib import Path
 from unweave.data import variants
 from unweave.data.conditions.condition import Box, Condition
 from unweave.data.conditions.parser import parse
+from unweave.data.conditions.presets import PRESETS
 from unweave.data.entry import Entry
 from unweave.data.grid import Factor, GroundTruth
 from unweave.data.supervision.restrict import correlate, hold_out, hold_out_random, only, reweight
+from unweave.errors import UnweaveError
 from unweave.progress import Progress
 
 PAINTS = {"colour": variants.colour, "noise": variants.noise}
+HOLD_OUT = ("hold(", "only(", "random(")  # how clauses begin that hold combinations out
 
 
 def split_name(name: str) -> tuple[str, str]:
@@ -25,6 +28,37 @@ def split_name(name: str) -> tuple[str, str]:
     """
     base, _, text = name.partition(":")
     return base, text
+
+
+def held_out_by_name(name: str) -> bool:
+    """Whether the canonical name of a data set says that combinations are held out.
+
+    >>> held_out_by_name("dsprites:hold(x=16..31)"), held_out_by_name("dsprites:x~y=0.2")
+    (True, False)
+    """
+    return any(clause.startswith(HOLD_OUT) for clause in split_name(name)[1].split(":"))
+
+
+def restricted_by_name(name: str) -> bool:
+    """Whether the canonical name of a data set says that not all combinations are equally likely.
+
+    >>> restricted_by_name("dsprites:x~y=0.2"), restricted_by_name("dsprites:noise")
+    (True, False)
+    """
+    changes = (clause.startswith("weigh(") or "~" in clause for clause in split_name(name)[1].split(":"))
+    return held_out_by_name(name) or any(changes)
+
+
+def preset_of(text: str, factors: Sequence[Factor]) -> str:
+    """The preset that stands for a canonical condition of data with these factors; empty if there is none."""
+    for preset in PRESETS:
+        try:
+            canonical = parse(preset, factors).text(factors)
+        except UnweaveError:  # it is defined for other factors
+            continue
+        if canonical == text:
+            return preset
+    return ""
 
 
 def conditioned(ground_truth: GroundTruth, text: str) -> GroundTruth:

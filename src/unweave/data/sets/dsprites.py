@@ -34,7 +34,7 @@ SHAPE = (1, SIDE, SIDE)
 FACTORS = (
     Factor("shape", 3, "categorical", ("square", "ellipse", "heart")),
     Factor("scale", 6, "ordinal"),
-    Factor("orientation", 40, "circular"),
+    Factor("orientation", 40, "circular", period=39),
     Factor("x", 32, "ordinal"),
     Factor("y", 32, "ordinal"),
 )

@@ -176,12 +176,26 @@ def split(points: Labelled, share: float) -> tuple[Labelled, Labelled]:
     """
     if not 0 <= share <= 1:
         raise UnweaveError(f"share must lie in [0, 1]; got {share!r}.")
-    # 100 x 0.07 is 7.000000000000001 in floating point, which is not meant to be 8 rows.
-    cut = math.ceil(round(len(points) * share, 6))
+    cut = rows_of_share(len(points), share)
     return (
         replace(points, factors=points.factors[:cut], labels=points.labels[:cut]),
         replace(points, factors=points.factors[cut:], labels=points.labels[cut:]),
     )
+
+
+def points_of_run(ground_truth: GroundTruth, n: int, run: Stream, labeller: Labeller) -> Labelled:
+    """The labelled points that a run is trained on, from the stream of its seed."""
+    return labelled(ground_truth, n, run.child("labelled points"), labeller)
+
+
+def rows_of_share(n: int, share: float) -> int:
+    """ceil(n share): how many of n rows a share is.
+
+    >>> rows_of_share(100, 0.9), rows_of_share(105, 0.9)
+    (90, 95)
+    """
+    # 100 x 0.07 is 7.000000000000001 in floating point, which is not meant to be 8 rows.
+    return math.ceil(round(n * share, 6))
 
 
 def _of_all_factors(

@@ -32,6 +32,7 @@ def newest_traversals(run: WatchedRun, data_root: Path | None, place: str | None
 @lru_cache(maxsize=16)
 def _of_checkpoint(path: Path, step: int, data_root: Path | None, place: str | None, _changed: int) -> bytes:
     from unweave.display.pictures import labelled_sheet
+    from unweave.report.names import DATA, METHODS, label
     from unweave.runs.run import Run
     from unweave.runs.store import RunFolder
     from unweave.runs.views import traversals
@@ -40,6 +41,7 @@ def _of_checkpoint(path: Path, step: int, data_root: Path | None, place: str | N
     run = Run(RunFolder(path), "cpu", place, data_root, checkpoint=step)
     images = run.data.sample_images(PICTURE_IMAGES, Stream.of(run.spec.seed).child("pictures"))
     file = io.BytesIO()
-    title = f"{run.spec.method.name} on {run.spec.data} after {step:,} steps"
+    method, data = label(run.spec.method.name, METHODS), label(run.spec.data, DATA)
+    title = f"{method} on {data} after {step:,} steps"
     labelled_sheet(title, traversals(run, images)).save(file, "PNG")
     return file.getvalue()

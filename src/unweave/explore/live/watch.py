@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.errors import UnweaveError
+from unweave.explore.labels import labels_of
 from unweave.explore.live.folders import Plan, id_in_name, plan_in, run_folders, spec_hash, spec_in
 from unweave.explore.live.logs import read_log
 from unweave.explore.live.watched_run import WatchedRun
@@ -46,7 +47,8 @@ class LiveFolder:
 
         whole: all that is not mentioned is void; runs: those that changed, with their settings if these are
         new; removed: keys; counts: runs by state; table: whether the study has a table of results; rate:
-        steps of all runs per second; left: seconds; done: share of all steps.
+        steps of all runs per second; left: seconds; done: share of all steps; labels: display names of new
+        methods, data sets and scores.
         """
         self._update()
         with self._lock:
@@ -67,7 +69,7 @@ class LiveFolder:
             }
             chosen = {key: self._runs[key] for key in shown if key in self._runs}
         news = {key: _news(run, shown[key]) for key, run in list(chosen.items())[:MOST_SHOWN]}
-        return record | {"shown": news}
+        return record | {"shown": news, "labels": _labels(record["runs"], news)}
 
     def _pace(self) -> dict[str, Any]:
         runs = self._runs.values()
@@ -130,6 +132,16 @@ class LiveFolder:
         run.added = run.version = self._version
         self._runs[run.key] = run
         self._removed.pop(run.key, None)
+
+
+def _labels(runs: list[dict[str, Any]], news: dict[str, dict[str, Any]]) -> dict[str, dict[str, str]]:
+    """Display names of what is named here: of runs that are new, and of their scores."""
+    new = [run for run in runs if "method" in run]
+    scores = [score for shown in news.values() for score in shown["scores"]]
+    names = {score["name"] for score in scores} | {
+        f"{score['name']} ({score['representation']})" for score in scores
+    }
+    return labels_of({run["method"] for run in new}, {str(run["data"]) for run in new}, names)
 
 
 def _news(run: WatchedRun, cursor: str) -> dict[str, Any]:

@@ -7,8 +7,8 @@ import { showOpening } from "./lib/opening.js";
 import { askJson } from "./lib/source.js";
 import { readState } from "./lib/state.js";
 
-// A view is a module with `show({ view, subject, state, place })`: it fills the element `view`, calls `place` to put it on
-// the page (false: another view was asked for meanwhile), and may return a function to be called when it is left. Its
+// A view is a module with `show({ view, subject, state, place })`. It fills the element `view` and calls `place` to put it
+// on the page (false: another view was asked for meanwhile). It may return a function to be called when it is left. Its
 // name is the key in the address that shows it, or a kind of subject.
 const VIEWS = {
   compare: () => import("./views/compare.js"),

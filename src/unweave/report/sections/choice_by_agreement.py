@@ -13,7 +13,7 @@ from unweave.report import findings, tables
 from unweave.report.chosen import choice_table, mean_choices
 from unweave.report.figures import metrics
 from unweave.report.figures.chosen import beaten_shares
-from unweave.report.names import CHOOSERS, DATA, data_sets, label, measured
+from unweave.report.names import DATA, choosers_of, data_sets, label
 from unweave.report.sections.section import DRAWN, RANK_INTERVALS, Drawing, Material, Section, Sheet
 
 QUESTION = "Does agreement between runs choose a good one?"
@@ -22,7 +22,7 @@ QUESTION = "Does agreement between runs choose a good one?"
 def choice_by_agreement(material: Material) -> Section | str:
     """How often a run that UDR [1] or ModelCentrality [2] chooses beats a random one."""
     runs, scores = material.informative, material.scores
-    choosers = measured(runs, CHOOSERS)
+    choosers = choosers_of(runs)
     table = choice_table(runs, choosers, scores)
     if table.empty:
         return "it needs UDR or ModelCentrality, and a metric, of two runs or more of a data set"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from unweave.report.names import measured, metric_scores
 from unweave.report.saturation import saturated_scores, saturation_sentence, without_saturated
 from unweave.report.statistics import FEW
 from unweave.report.tables import RESAMPLES
-from unweave.results import Results, wide
+from unweave.results import PART, TRAINING, Results, wide
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,7 +48,8 @@ class Material:
 
     `runs` has the scores of the representation that the report is about, `codes` those of mean and of sampled
     codes where there are some, `scores` the metrics that are compared. `sheets` and `swaps` are pictures with
-    their titles: of reconstructions, and of content and style swapped.
+    their titles: of reconstructions, and of content and style swapped. `parts` has the scores on other parts
+    of the data: on "all" combinations of factors, and on "held_out" ones.
     """
 
     source: str
@@ -58,6 +59,7 @@ class Material:
     scores: list[str]
     sheets: Sequence[tuple[str, Path]] = ()
     swaps: Sequence[tuple[str, Path]] = ()
+    parts: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     @cached_property
     def informative(self) -> pd.DataFrame:
@@ -143,7 +145,14 @@ def material(
     # A table of losses only has no representation.
     runs = wide(table, representation if known else "")
     codes = {name: wide(table, name) for name in sorted(known, reverse=True) if name in ("sampled", "mean")}
-    return Material(source, representation, runs, codes, chosen_scores(runs, scores), sheets)
+    parts = _parts(table, representation)
+    return Material(source, representation, runs, codes, chosen_scores(runs, scores), sheets, parts=parts)
+
+
+def _parts(table: pd.DataFrame, representation: str) -> dict[str, pd.DataFrame]:
+    """The scores of a representation on all parts of the data but the training data."""
+    known = table.loc[table["representation"] == representation, PART].unique()
+    return {str(part): wide(table, representation, part) for part in known if part != TRAINING}
 
 
 def chosen_scores(runs: pd.DataFrame, scores: Sequence[str] | None) -> list[str]:

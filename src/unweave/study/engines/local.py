@@ -5,10 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType
@@ -133,8 +133,8 @@ class _Workers:
         return True
 
     def wait(self, seconds: float) -> None:
-        """Let the workers work."""
-        time.sleep(seconds)
+        """Let the workers work, until one of them ends."""
+        connection.wait([process.sentinel for process in self.processes.values()], seconds)
 
     def status(self) -> Status:
         """What the ledger says."""

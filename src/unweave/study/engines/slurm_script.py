@@ -75,5 +75,6 @@ def shard_command(
     words += ["--checkpoint-every", str(work.checkpoint_every)]
     words += ["--data-root", str(work.data_root.absolute())] if work.data_root else []
     words += ["--keep-codes"] if work.keep_codes else []
+    words += [word for name in work.log_to for word in ("--log-to", name)]
     words += ["--workers", str(workers)] if workers else []
     return f'{shlex.join(words)} --shard "$SLURM_ARRAY_TASK_ID/{shards}"'

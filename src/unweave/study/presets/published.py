@@ -36,17 +36,6 @@ ON_PAIRS: list[dict[str, Any]] = [
     {"name": "ml_vae_labels", "variance": "published"},
 ]
 WEAK_DATA = ["dsprites", "smallnorb", "cars3d", "shapes3d", "mpi3d_toy"]
-# The methods, labels and data sets of Locatello et al. (2020), Disentangling factors of variation using few
-# labels. The values are ours; FactorVAE makes half of the updates here too.
-FEW_LABELS: list[dict[str, Any]] = [
-    {"name": "s2_beta_vae", "beta": [1, 2, 4, 6, 8, 16]},
-    {"name": "s2_factor_vae", "gamma": [10, 20, 30, 40, 50, 100], "steps": 150_000},
-    {"name": "s2_dip_vae_i", "lambda_od": [1, 2, 5, 10, 20, 50]},
-    {"name": "s2_beta_tcvae", "beta": [1, 2, 4, 6, 8, 10]},
-]
-FEW_LABELS_DATA = ["dsprites", "smallnorb", "cars3d", "shapes3d"]
-LABELLED = {"gamma_sup": [1, 4, 16], "labels": [100, 1000]}
-LABELLERS = ["perfect", "binned", "noisy", "permuted", "partial"]
 SHARED: dict[str, Any] = {"steps": 300_000, "architecture": "released", "precision": "bf16"}
 
 
@@ -75,22 +64,6 @@ def locatello2020_weak_full() -> StudySpec:
     """The same on 5 data sets with 50 seeds, for pairs that differ in one factor and in several: 13,500."""
     runs = grid(_weak_methods([1, "published"]), data=WEAK_DATA, seed="0-49", **SHARED)
     return StudySpec("locatello2020_weak_full", runs)
-
-
-def locatello2020_few_labels() -> StudySpec:
-    """144 models on dSprites: four methods with 100 and 1,000 labels, 3 strengths, 3 weights, 2 seeds."""
-    methods = [
-        {name: value[::2] if isinstance(value, list) else value for name, value in method.items()} | LABELLED
-        for method in FEW_LABELS
-    ]
-    return StudySpec("locatello2020_few_labels", grid(methods, data="dsprites", seed="0-1", **SHARED))
-
-
-def locatello2020_few_labels_full() -> StudySpec:
-    """The same on 4 data sets with 6 strengths, 5 labellers and 5 seeds: 14,400."""
-    methods = [method | LABELLED | {"labeller": LABELLERS} for method in FEW_LABELS]
-    runs = grid(methods, data=FEW_LABELS_DATA, seed="0-4", **SHARED)
-    return StudySpec("locatello2020_few_labels_full", runs)
 
 
 def hartmann2021() -> StudySpec:

@@ -8,7 +8,7 @@ export function skipTo(element) {
   });
 }
 
-// Put the focus on the heading of a view that has replaced another one, so that keys go on from there.
+// Put the focus on the heading of a view that has replaced another one, so that keys continue from there.
 export function focusHeading(element) {
   const heading = element.querySelector("h1") ?? element;
   heading.tabIndex = -1;

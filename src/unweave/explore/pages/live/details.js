@@ -1,10 +1,11 @@
 // One run: how far it is, its last losses, its scores as they come, and what its latents do now.
 
 import { make } from "../lib/elements.js";
+import { bothNames, labelOf } from "../lib/names.js";
 import { ask } from "../lib/source.js";
 import { clock, count, isEnded, STATES, short } from "./states.js";
 
-export function runDetails() {
+export function runDetails(labels) {
   const facts = make("p");
   const alarm = make("p", { className: "message", role: "alert", hidden: true });
   const link = make("p", { hidden: true }, make("a", { textContent: "Open the run: move its latents" }));
@@ -21,27 +22,28 @@ export function runDetails() {
     pictures.element,
   );
   const update = (run, name, curve) => {
-    facts.textContent = describe(run, name);
+    facts.textContent = describe(run, name, labelOf(labels, "data", run.data));
     alarm.hidden = !run.error;
     alarm.textContent = run.error ? `${STATES[run.state].text}: ${run.error}` : "";
     link.hidden = !["trained", "measured"].includes(run.state);
     link.firstChild.href = `#${new URLSearchParams({ run: run.id })}`;
-    fill(losses, ["loss", "last value"], Object.entries(curve?.last ?? {}));
+    const losing = Object.entries(curve?.last ?? {}).map(([term, value]) => [[term], value]);
+    fill(losses, ["loss", "last value"], losing);
     fill(
       scores,
       ["score", "value"],
-      (curve?.scores ?? []).map((score) => [scoreName(score), score.value]),
+      (curve?.scores ?? []).map((score) => [bothNames(labels, "score", scoreName(score)), score.value]),
     );
     pictures.update(run, curve?.weights ?? "");
   };
   return { element, update };
 }
 
-function describe(run, name) {
+function describe(run, name, data) {
   const pace = run.rate ? [`${short(run.rate)} steps/s`] : [];
   const left = run.left !== null && !isEnded(run) ? [`${clock(run.left)} left`] : [];
   const steps = `step ${count(run.step)} of ${count(run.steps)}`;
-  return [`${name}, seed ${run.seed}, ${run.data}: ${STATES[run.state].text}`, steps, ...pace, ...left].join(
+  return [`${name}, seed ${run.seed}, ${data}: ${STATES[run.state].text}`, steps, ...pace, ...left].join(
     " · ",
   );
 }
@@ -49,19 +51,17 @@ function describe(run, name) {
 const scoreName = ({ name, representation }) =>
   representation && representation !== "mean" ? `${name} (${representation})` : name;
 
+// Rows are the nodes of a name, and a value.
 function fill(table, heads, rows) {
   table.hidden = !rows.length;
-  const text = JSON.stringify(rows);
+  const text = JSON.stringify(
+    rows.map(([name, value]) => [name.map((part) => part.textContent ?? part), value]),
+  );
   if (table.dataset.shown === text) return; // a selection of text in it would be lost
   table.dataset.shown = text;
   const head = make("tr", {}, ...heads.map((text) => make("th", { scope: "col", textContent: text })));
   const lines = rows.map(([name, value]) =>
-    make(
-      "tr",
-      {},
-      make("th", { scope: "row", textContent: name }),
-      make("td", { textContent: short(value) }),
-    ),
+    make("tr", {}, make("th", { scope: "row" }, ...name), make("td", { textContent: short(value) })),
   );
   table.replaceChildren(make("thead", {}, head), make("tbody", {}, ...lines));
 }

@@ -7,7 +7,7 @@ import { percent, STATES } from "./states.js";
 const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
 // `choose(key)` is called when a cell is activated; `isShown(key)` says whether its curve is drawn.
-export function stateGrid(runs, choose, isShown) {
+export function stateGrid(runs, labels, choose, isShown) {
   const table = make("table", { className: "live-grid" });
   const element = make("div", { className: "live-scroll" }, table);
   const cells = new Map(); // buttons by key
@@ -16,15 +16,15 @@ export function stateGrid(runs, choose, isShown) {
 
   const rebuild = () => {
     const all = [...runs.values()];
-    names = runNames(all);
+    names = runNames(all, labels);
     const seeds = [...new Set(all.map((run) => run.seed))].sort((a, b) => a - b);
-    const rows = Map.groupBy(all, (run) => names.get(run.key));
+    const rows = Map.groupBy(all, (run) => names.get(run.key).text);
     const focused = document.activeElement?.dataset?.key;
     cells.clear();
     const head = make("tr", {}, make("th", { scope: "col", textContent: "seed" }));
     head.append(...seeds.map((seed) => make("th", { scope: "col", textContent: String(seed) })));
-    const lines = [...rows].map(([name, some]) => {
-      const line = make("tr", {}, make("th", { scope: "row", textContent: name }));
+    const lines = [...rows.values()].map((some) => {
+      const line = make("tr", {}, make("th", { scope: "row" }, ...names.get(some[0].key).nodes()));
       const bySeed = Map.groupBy(some, (run) => run.seed);
       for (const seed of seeds) line.append(make("td", {}, ...(bySeed.get(seed) ?? []).map(cell)));
       return line;
@@ -49,7 +49,7 @@ export function stateGrid(runs, choose, isShown) {
       if (!button || !run) continue;
       const { sign, text } = STATES[run.state];
       const far = run.state === "training" ? ` ${percent(run.step / run.steps)}` : "";
-      const label = `${names.get(key)}, seed ${run.seed}: ${text}${far}`;
+      const label = `${names.get(key).text}, seed ${run.seed}: ${text}${far}`;
       if (button.textContent !== sign) button.textContent = sign;
       button.className = `live-cell live-${run.state}`;
       button.title = label;
@@ -74,7 +74,7 @@ export function stateGrid(runs, choose, isShown) {
     event.preventDefault();
     neighbour(table, here, move)?.focus();
   };
-  return { element, rebuild, update, name: (key) => names.get(key) ?? "" };
+  return { element, rebuild, update, name: (key) => names.get(key)?.text ?? "" };
 }
 
 // The next cell with a run in a direction.

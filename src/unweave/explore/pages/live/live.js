@@ -15,7 +15,7 @@ const OFTEN = 2000; // milliseconds between two questions while something trains
 const SELDOM = 6000; // else
 
 export function showLive(view, subject, state) {
-  const { runs, curves, address, take } = liveRuns();
+  const { runs, curves, labels, address, take } = liveRuns();
   const chosen = (state.get("live") ?? "").split(",").filter(Boolean).slice(0, MOST_LINES);
   const options = { log: state.has("log"), smoothing: Number(state.get("smooth")) || 0 };
   let shown = chosen; // keys of the runs whose curves are drawn
@@ -48,14 +48,14 @@ export function showLive(view, subject, state) {
   };
 
   const summary = liveSummary();
-  const grid = stateGrid(runs, choose, (key) => shown.includes(key));
+  const grid = stateGrid(runs, labels, choose, (key) => shown.includes(key));
   const charts = lossCharts(lines, () => options);
   const controls = chartControls(options, () => {
     remember();
     charts.update();
   });
   const legend = lineLegend(choose);
-  const details = runDetails();
+  const details = runDetails(labels);
   const { element: message, report } = failureMessage((failed) => view.classList.toggle("stale", failed));
   const gridPanel = panel("live-runs", "Runs", grid.element);
   gridPanel.append(

@@ -1,10 +1,13 @@
 // All runs that the server named, their curves as far as they were asked for, and the next question.
 
+import { bothNames, labelOf } from "../lib/names.js";
+
 const MOST_POINTS = 2000; // of a curve; of more, neighbours are averaged
 
 export function liveRuns() {
   const runs = new Map(); // by key
   const curves = new Map(); // of the runs that are or were shown
+  const labels = { method: {}, data: {}, score: {} }; // display names
   let version = 0;
 
   const address = (shown) => {
@@ -16,6 +19,7 @@ export function liveRuns() {
   const take = (answer) => {
     const before = runs.size;
     version = answer.version;
+    for (const [kind, names] of Object.entries(answer.labels)) Object.assign(labels[kind], names);
     if (answer.whole) runs.clear();
     for (const key of answer.removed) {
       runs.delete(key);
@@ -29,7 +33,7 @@ export function liveRuns() {
     return answer.whole || isNew || runs.size !== before;
   };
 
-  return { runs, curves, address, take };
+  return { runs, curves, labels, address, take };
 }
 
 const fresh = (news) => extended({ steps: [], terms: {} }, news);
@@ -70,8 +74,9 @@ export function smoothed(values, weight) {
   });
 }
 
-// The names of runs: the method, and the settings that are not the same in all runs of the method.
-export function runNames(runs) {
+// The names of runs: the method, and the settings that are not the same in all runs of the method. Each has a `text`
+// with display names, and `nodes()` with the programmatic name of the method next to it.
+export function runNames(runs, labels) {
   const byMethod = Map.groupBy(runs, (run) => run.method);
   const severalData = new Set(runs.map((run) => run.data)).size > 1;
   const rows = new Map();
@@ -81,7 +86,15 @@ export function runNames(runs) {
     const varied = names.filter((name) => new Set(all.map((one) => JSON.stringify(one[name]))).size > 1);
     some.forEach((run, i) => {
       const chosen = varied.filter((name) => name in all[i]).map((name) => `${name}=${all[i][name]}`);
-      rows.set(run.key, [severalData ? [run.data] : [], method, chosen].flat().join(" "));
+      const data = severalData ? [labelOf(labels, "data", run.data)] : [];
+      rows.set(run.key, {
+        text: [...data, labelOf(labels, "method", method), ...chosen].join(" "),
+        nodes: () => [
+          ...data.map((name) => `${name} `),
+          ...bothNames(labels, "method", method),
+          ...chosen.map((one) => ` ${one}`),
+        ],
+      });
     });
   }
   return rows;

@@ -10,7 +10,7 @@ import { panelsOf } from "./panels.js";
 
 const SECONDS = 4; // there and back
 
-// Shows a run in an element; `fixed` is kept in the address beside the state. Returns a function that ends it.
+// Shows a run in an element; `fixed` is kept in the address together with the state. Returns a function that ends it.
 export async function showRun(element, source, fixed = {}) {
   const run = await source.describe();
   const view = firstView(run);
@@ -117,7 +117,7 @@ function remembered(view, fixed) {
   writeState(params);
 }
 
-// Moves a latent up and down its span until it is told to walk another, or null.
+// Moves a latent up and down its span until it is called with another latent, or with null.
 function walker(run, view, changed, moved) {
   let began = 0;
   const middle = (i) => (run.spans[i][0] + run.spans[i][1]) / 2;

@@ -1,9 +1,9 @@
 // The study page: all runs in three plots that share filters, a brush and the run under the pointer.
 //
 // All runs are read once; filters and drawing happen here, so that the page answers at once. What is chosen is
-// kept in `state`: x, y, against and group (axes), colour, only (words that stay), ranges (numbers that stay),
-// brush (a rectangle in one plot), pins (up to eight run ids), sort (column and direction of the table) and find (text
-// that runs in the table have).
+// kept in `state`. For plots: x, y, against and group (axes), colour and brush (a rectangle in one plot). Filters: only
+// (words that stay) and ranges (numbers that stay). Also pins (up to eight run ids), sort (column and direction of the
+// table) and find (text that runs in the table have).
 
 import { OWN_SETTING } from "./axes.js";
 import { MOST_COLOURED } from "./colours.js";

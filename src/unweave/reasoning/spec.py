@@ -1,0 +1,129 @@
+"""Settings of an abstract reasoning task: its matrices, the network that solves them, and its training.
+
+Defaults are those of the example configuration of disentanglement_lib for van Steenkiste et al. [1], who also
+varied the learning rate (0.01 to 0.0001), the widths (128 to 512) and the dropout.
+
+[1] van Steenkiste, Locatello, Schmidhuber, Bachem: Are disentangled representations helpful for abstract
+visual reasoning? NeurIPS 2019.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+from unweave.errors import UnweaveError, did_you_mean
+
+Alternatives: TypeAlias = Literal["hard", "easy"]
+Relations: TypeAlias = Literal["mixed", "1", "2", "3"]
+
+CHECKS = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
+SEED, STEPS, CHECKED = "seed", "steps", "checks"
+
+
+@dataclass(frozen=True)
+class ReasoningSpec:
+    """Settings of the matrices, of the Wild Relation Network and of its training.
+
+    `alternatives` says how wrong answers are made, and `relations` how many factors are constant in each
+    row; see `unweave.reasoning.matrices`. `edge` and `graph` are the widths of the hidden layers, `dropout`
+    is the share of the last hidden units that are dropped. `tests` is the number of held-out matrices.
+    The accuracy is measured after each of `checks` training steps that is not above `steps`, and at the end.
+    `levels` are numbers of values by factor, such as {"shape": 3, "x": 4}; by default those of [1], or four.
+    A single number is the most values that a factor may have.
+
+    >>> ReasoningSpec(steps=1_500).checked_steps
+    (100, 200, 500, 1000, 1500)
+    """
+
+    steps: int = 100_000
+    batch: int = 32
+    learning_rate: float = 1e-3
+    edge: tuple[int, ...] = (512, 512, 512, 512)
+    graph: tuple[int, ...] = (256, 256)
+    dropout: float = 0.5
+    alternatives: Alternatives = "hard"
+    relations: Relations = "mixed"
+    tests: int = 10_000
+    seed: int = 0
+    checks: tuple[int, ...] = CHECKS
+    levels: Mapping[str, int] | int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("edge", "graph", CHECKED):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        for name in (STEPS, "batch", "tests"):
+            _check_whole(name, getattr(self, name), 1)
+        for name in ("edge", "graph", CHECKED):
+            if not getattr(self, name):
+                raise UnweaveError(f"{name} must have at least one number, such as {getattr(SHOWN, name)}.")
+            for number in getattr(self, name):
+                _check_whole(name, number, 1)
+        _check_whole(SEED, self.seed, 0)
+        if not 0 <= self.dropout < 1:
+            raise UnweaveError(f"dropout must be at least 0 and below 1; got {self.dropout}.")
+        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
+            raise UnweaveError(f"learning_rate must be a number above 0; got {self.learning_rate}.")
+        for name, known in (("alternatives", get_args(Alternatives)), ("relations", get_args(Relations))):
+            if getattr(self, name) not in known:
+                raise UnweaveError(f"{name} must be {' or '.join(known)}; got {getattr(self, name)!r}.")
+
+    @property
+    def checked_steps(self) -> tuple[int, ...]:
+        """The steps after which the accuracy is measured, in order; the last one is the end."""
+        return tuple(sorted({step for step in self.checks if step < self.steps} | {self.steps}))
+
+    @property
+    def protocol(self) -> str:
+        """How an accuracy is estimated: the settings that change its expectation.
+
+        >>> ReasoningSpec().protocol
+        'reasoning[wren512x4+256x2,batch32,rate0.001,dropout0.5,hard,mixed,mean]'
+        """
+        widths = "+".join(_widths(layers) for layers in (self.edge, self.graph))
+        levels = "" if self.levels is None else f",levels:{_levels_text(self.levels)}"
+        return (
+            f"reasoning[wren{widths},batch{self.batch},rate{self.learning_rate:g},dropout{self.dropout:g},"
+            f"{self.alternatives},{self.relations}{levels},mean]"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in dataclasses.asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> ReasoningSpec:
+        """The spec that `to_dict` wrote."""
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in plain:
+            if name not in known:
+                raise UnweaveError(f'reasoning has no setting "{name}". {did_you_mean(name, known)}')
+        return cls(**plain)
+
+
+def _levels_text(levels: Mapping[str, int] | int) -> str:
+    """4, or shape3+x4."""
+    if isinstance(levels, int):
+        return str(levels)
+    return "+".join(f"{name}{size}" for name, size in levels.items())
+
+
+def _widths(layers: tuple[int, ...]) -> str:
+    """512x4 for four layers of 512."""
+    if len(set(layers)) == 1:
+        return f"{layers[0]}x{len(layers)}"
+    return "-".join(map(str, layers))
+
+
+def _check_whole(name: str, number: Any, least: int) -> None:
+    if isinstance(number, bool) or not isinstance(number, int) or number < least:
+        raise UnweaveError(f"{name} must be a whole number >= {least}; got {number!r}.")
+
+
+SHOWN = ReasoningSpec()  # whose values messages show

@@ -1,0 +1,56 @@
+"""The section on abstract reasoning: what it says of made-up runs whose answer is known."""
+
+from pathlib import Path
+
+from report.made_up import SIX, At, Rule, settings, table
+from unweave.report.names import metric_scores, score_label
+from unweave.report.sections.reasoning import reasoning
+from unweave.report.sections.section import Material, Section, material
+from unweave.results import Results
+
+
+def made(results: Results) -> Material:
+    built = material(results, "own")
+    assert isinstance(built, Material)
+    return built
+
+
+def noise(at: At) -> float:
+    return ((7 * at.data + 5 * at.method + 3 * at.strength + 11 * at.seed) % 13) / 13
+
+
+# Early accuracies follow MIG, late ones nothing; before anything is learned all are guesses.
+CURVES: dict[str, Rule] = {
+    "reasoning.accuracy_1600000": lambda at: 0.95 + 0.01 * noise(at),
+    "reasoning.accuracy_3200": lambda at: 0.16 + 0.01 * noise(at),
+    "reasoning.accuracy_32000": lambda at: 0.3 + SIX["mig"](at) / 2,
+}
+
+
+def test_the_finding_is_about_few_and_many_matrices(tmp_path: Path) -> None:
+    runs = made(table(settings(seeds=4), {**SIX, **CURVES}))
+    assert metric_scores(runs.runs) == ["mig", "modularity", "sap"]  # an accuracy is no metric
+    section = reasoning(runs)
+    assert isinstance(section, Section)
+    early, late = section.finding.split("the reasoning accuracy after ")[1:]
+    assert early.startswith(
+        "32,000 matrices (|Spearman| 0.3 or more). The largest correlation is that of MIG: "
+    )
+    assert "mean Spearman 1.00" in early
+    assert "4 seeds a setting" in early
+    assert late.startswith("1,600,000 matrices")
+    by_matrices = section.sheets[2].table["first"].tolist()
+    assert by_matrices == [f"reasoning.accuracy_{n}" for n in (3200, 32000, 1600000)]
+    assert score_label(by_matrices[1]) == "32,000 matrices"
+    for drawing in section.drawings:
+        drawing.draw().savefig(tmp_path / f"{drawing.name}.png")
+
+
+def test_what_is_missing_is_named() -> None:
+    assert reasoning(made(table(settings(), SIX))) == (
+        "it needs results of unweave reason, a metric, and three runs"
+    )
+    few = made(table(settings(seeds=1, data=["rooms"], methods=["beta_vae"]), {**SIX, **CURVES}))
+    section = reasoning(few)
+    assert isinstance(section, Section)
+    assert section.finding.startswith("The data cannot tell whether 3 metrics correlate with the reasoning")
