@@ -50,7 +50,8 @@ def node(ip: str, scratch: Path, *options: str) -> Iterator[subprocess.Popen[byt
         f"--node-ip-address={ip}",
         "--num-cpus=1",
     ]
-    command += ["--disable-usage-stats", "--object-store-memory=100000000", "--block", *options]
+    command += ["--disable-usage-stats", "--include-log-monitor=false", "--object-store-memory=100000000"]
+    command += ["--block", *options]
     # A node that dies is noticed in a second, not in a quarter of a minute.
     quick = {"RAY_health_check_period_ms": "500", "RAY_health_check_failure_threshold": "2"}
     process = subprocess.Popen(
