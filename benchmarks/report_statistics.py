@@ -243,7 +243,7 @@ def rows(studies: int, each: Map) -> Iterator[tuple[str, str, str, float, int, f
 def main() -> None:
     """Print the table, and write it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--studies", type=int, default=1000)
+    parser.add_argument("--studies", type=int, default=500)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()

@@ -10,8 +10,8 @@ import pytest
 # The workers of a test run share the cores already. Libraries of linear algebra read the variable when they
 # are loaded, so torch and NumPy are imported later; commands that tests start inherit it.
 os.environ["OMP_NUM_THREADS"] = "1"
-# Workers of a study take several threads whatever that says. Idle threads then sleep: by default they spin, which
-# takes the cores from other workers and doubles the time of a study.
+# Workers of a study use several threads in spite of it. Idle threads sleep then; by default they spin, which
+# takes the cores from other processes and doubles the time of a study.
 os.environ["OMP_WAIT_POLICY"] = "passive"
 
 ROOT = Path(__file__).parents[1]
@@ -32,14 +32,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run tests that wait first: others use the cores meanwhile, and the last tests of both workers are short."""
+    """Run tests that wait first: others use the cores meanwhile, and a run does not end with a long test."""
     items.sort(key=lambda item: item.path.parent not in WAITING)
 
 
 def pytest_collection_finish() -> None:
-    """Leave modules and collected tests out of later garbage collections, which are rarer than by default."""
+    """Leave modules and collected tests out of later garbage collections."""
     gc.freeze()
-    gc.set_threshold(10_000, 10, 10)
     gc.enable()
 
 
@@ -50,7 +49,7 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def unsynced_files() -> Iterator[None]:
-    """Do not wait until files are on the disk: that takes milliseconds a file, and only a power cut shows it."""
+    """Do not wait until files are on the disk: it takes 10 ms a file, and matters in a power cut only."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _file: None)
         yield

@@ -87,7 +87,7 @@ class Browser:
     def new_page(self) -> None:
         """Close the page and open an empty one, with storage, errors and requests of its own.
 
-        The page is a new tab. A browser context for each page would need a new window, which takes half a second.
+        The page is a new tab. A browser context for each page would need a window, which takes half a second.
         """
         if self._session:
             self._forget()
@@ -174,7 +174,7 @@ class Browser:
         )
 
     def shorten_waits(self) -> None:
-        """Let timers of a second and more, of what is opened from now on in this page, end ten times as soon."""
+        """Let timers of a second or more end ten times as soon in what this page opens from now on."""
         short = "(wait, ms, ...rest) => real(wait, ms < 1000 ? ms : ms / 10, ...rest)"
         script = f"window.setTimeout = ((real) => {short})(window.setTimeout);"
         self.send("Page.addScriptToEvaluateOnNewDocument", source=script)

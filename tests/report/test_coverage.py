@@ -1,7 +1,7 @@
 """How often intervals of the report hold the truth, and how often it claims something about noise.
 
-`benchmarks/report_statistics.py` simulates 500 studies or more of each shape; its results are kept and checked. A
-smaller simulation here would notice if the statistics changed.
+`benchmarks/report_statistics.py` simulates 500 studies or more of each shape. Its results are recorded and
+checked. A smaller simulation here would notice if the statistics changed.
 """
 
 import sys
@@ -23,7 +23,7 @@ SMALL = simulation.Shape(3, 4, 3)
 def test_recorded_errors_are_at_most_5_percent() -> None:
     errors = RECORDED[RECORDED["what"] == "error"]
     assert set(errors["shape"]) == {"2x2x2", "6x6x5"}
-    assert (errors["studies"] == 500).all()
+    assert (errors["studies"] >= 500).all()
     assert {"best method", "share above chance"} < set(errors["name"])
     assert (errors["share"] <= 0.05).all()
 
@@ -31,9 +31,8 @@ def test_recorded_errors_are_at_most_5_percent() -> None:
 def test_recorded_intervals_cover_in_92_to_98_percent() -> None:
     coverage = RECORDED[(RECORDED["what"] == "coverage") & RECORDED["share"].notna()]
     assert set(coverage["name"]) == set(simulation.INTERVALS)
-    assert (coverage["studies"] == 500).all()
-    error = 2 * np.sqrt(0.02 * 0.98 / 500)  # two standard errors of the simulation
-    wrong = coverage[(coverage["share"] < 0.92 - error) | (coverage["share"] > 0.98 + error)]
+    assert (coverage["studies"] >= 500).all()
+    wrong = coverage[~coverage["share"].between(0.92, 0.98)]
     assert wrong.empty, wrong
 
 

@@ -30,6 +30,11 @@ def test_tables_use_the_names_that_people_use() -> None:
     ]
 
 
+def test_names_of_tied_methods() -> None:
+    best = pd.DataFrame({"highest mean": ["beta_vae, mine"], "closest rival": ["factor_vae"]})
+    assert labelled(best)[1] == [("β-VAE, mine", "FactorVAE")]
+
+
 def test_tables_for_a_page_are_escaped_and_cut() -> None:
     page = table_html(TABLE, 2)
     assert "mine_&lt;b&gt;" in page

@@ -13,6 +13,7 @@ from unweave.report.correlated_factors import (
     runs_on_all,
     strongest_differences,
 )
+from unweave.report.formats import table_html
 from unweave.report.generalisation import held_out_pairs, held_out_table
 from unweave.report.names import DATA, label
 from unweave.report.sections.correlated_factors import correlated_factors
@@ -49,6 +50,8 @@ def section(built: Section | str) -> Section:
     assert isinstance(built, Section), built
     for drawing in built.drawings:
         assert drawing.draw().axes
+    for sheet in built.sheets:
+        assert table_html(sheet.table, 10).startswith("<table")
     return built
 
 

@@ -51,7 +51,7 @@ def test_every_study_has_a_version_of_some_minutes(name: str) -> None:
     assert 4 <= len(small.runs) <= 16
     assert len({run.data for run in small.runs}) <= 2
     assert max(Counter((run.data, run.method) for run in small.runs).values()) <= 2  # seeds
-    assert {(run.steps <= 200, run.batch <= 32, run.precision) for run in small.runs} == {
+    assert {(run.steps <= 150, run.batch <= 32, run.precision) for run in small.runs} == {
         (True, True, "float32")
     }
     assert all(not entry_of(run.data).wanted for run in small.runs), "no files are needed"

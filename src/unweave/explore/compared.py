@@ -21,8 +21,8 @@ def comparison_at(
     for path, folder in zip(paths, folders, strict=True):
         if not (folder / SPEC_FILE).is_file():
             raise UnweaveError(
-                f"{path} is not the folder of a run: it has no {SPEC_FILE}. Several folders are compared "
-                "only if each of them is a run; give a study alone."
+                f"{path} is not the folder of a run: it has no {SPEC_FILE}. Only trained runs "
+                "can be compared; open a study, codes or a model of your own alone."
             )
     check_comparable(folders)
     return Subject(Path(f"{len(folders)} runs"), "compare", device, data_root, data, compared=folders)

@@ -1,4 +1,4 @@
-"""A run or a user's model as one file: its page, its decoder and its numbers, to be opened from a disk without a server."""
+"""A run or a user's model as one file that needs no server: its page, its decoder and its numbers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from unweave.display.theme import BUTTON, theme_script
 from unweave.errors import UnweaveError
-from unweave.evaluation.frozen import is_module
 from unweave.explore.api.run import intervention
 from unweave.explore.model import RunModel
 from unweave.explore.own_model import OwnModel
@@ -92,12 +92,12 @@ def _program(view: RunView) -> Program:
     if view.model.has_decoder and isinstance(view.model, RunModel):
         return program_of(view.model.run)
     decoder = view.model.decoder if isinstance(view.model, OwnModel) else None
-    if is_module(decoder):
+    if isinstance(decoder, nn.Module):
         return program_of_module(decoder, view.model.latents, name)
     kind = "no decoder" if decoder is None else f"a decoder of the type {type(decoder).__name__}"
     raise UnweaveError(
-        f"the page of {name} cannot be exported, because it has {kind}: an exported page computes what a torch "
-        "module does. Give a torch module as the decoder, or serve the page with unweave explore."
+        f"the page of {name} cannot be exported, because it has {kind}: an exported page computes what a "
+        "torch module does. Give a torch module as the decoder, or serve the page with unweave explore."
     )
 
 

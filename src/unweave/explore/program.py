@@ -74,7 +74,9 @@ def program_of(run: Run) -> Program:
 
 def program_of_module(decoder: nn.Module, latents: int, name: str) -> Program:
     """The same for a user's decoder of codes (n, d), which returns images in [0, 1]."""
-    return trace_program(_OwnDecoding(copy.deepcopy(decoder).cpu().eval()), latents, name)
+    return trace_program(
+        _OwnDecoding(copy.deepcopy(decoder).cpu().eval().requires_grad_(False)), latents, name
+    )
 
 
 def trace_program(module: nn.Module, inputs: int, name: str) -> Program:

@@ -2,7 +2,8 @@
 
 This is Philox4x32-10 on tensors. Products of 32-bit words are computed in int64: they wrap around, and the
 upper half is right once the copies of the sign bit are masked. On CUDA a Triton kernel does the same in one
-launch. The step is a tensor on the device, so that a captured CUDA graph can increment it.
+launch, and on the CPU the compiled code of the streams. The step is a tensor on the device, so that a captured
+CUDA graph can increment it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -47,7 +49,8 @@ class PopulationDraws:
             from unweave.nn.kernels.random import random_bits
 
             return random_bits(keys, self.step, rows, columns)
-        return philox_bits(keys, self.step, rows, columns)
+        bits = stream_bits if keys.device.type == "cpu" else philox_bits
+        return bits(keys, self.step, rows, columns)
 
     def bytes(self, purpose: Purpose, rows: int, columns: int) -> Tensor:
         """(P, rows, columns) uint8 random bytes, as `Stream.bytes`."""
@@ -102,6 +105,14 @@ class PopulationDraws:
 def path_of(purpose: Purpose) -> tuple[str | int, ...]:
     """The names of child streams, one after the other."""
     return tuple(purpose.split("/")) if isinstance(purpose, str) else purpose
+
+
+def stream_bits(keys: Tensor, step: Tensor, rows: int, columns: int) -> Tensor:
+    """`philox_bits` of tensors on the CPU. A step of a small network draws several times faster."""
+    words = np.empty((len(keys), rows, columns), np.int64)
+    for run, key in enumerate(keys.tolist()):
+        words[run] = Stream(key % 2**64, int(step) & _LOW).bits(rows, columns)
+    return torch.from_numpy(words)
 
 
 def philox_bits(keys: Tensor, step: Tensor, rows: int, columns: int) -> Tensor:

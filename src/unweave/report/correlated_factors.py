@@ -83,7 +83,10 @@ def conditions_of(values: pd.DataFrame, base: str) -> list[str]:
 
 
 def condition_table(values: pd.DataFrame) -> pd.DataFrame:
-    """For each data set, condition, method and score: mean with interval, and the difference to none."""
+    """For each data set, condition, method and score: mean with interval, and the difference to none.
+
+    Data without a correlation have no sigma (NaN).
+    """
     paired = differences(values).set_index(["base", "condition", "method", "score"]).sort_index()
     rows = []
     for base in dict.fromkeys(values["base"]):
@@ -95,7 +98,8 @@ def condition_table(values: pd.DataFrame) -> pd.DataFrame:
                 key = (base, condition, method, score)
                 change = _mean_difference(paired.loc[[key]].reset_index()) if key in paired.index else NO_MEAN
                 rows.append((base, condition, pairs, sigma, method, score, len(group), *mean, *change))
-    return pd.DataFrame(rows, columns=COLUMNS)
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    return table.assign(sigma=table["sigma"].where(table["pairs"] > 0))
 
 
 def strongest_differences(values: pd.DataFrame) -> pd.DataFrame:

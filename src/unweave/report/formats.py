@@ -22,6 +22,8 @@ PIXELS = 130  # of an inch on the page, so that text has the same size in all fi
 _LABELS = {
     "data": DATA,
     "method": METHODS,
+    "highest mean": METHODS,
+    "closest rival": METHODS,
     "score": SCORES,
     "chooser": SCORES,
     "first": {**SCORES, **DATA},
@@ -71,7 +73,8 @@ def labelled(table: pd.DataFrame) -> tuple[list[str], list[tuple[str, ...]]]:
 
 def _text(value: Any, labels: dict[str, str]) -> str:
     if isinstance(value, str):
-        return labels.get(value, value)
+        several = value.split(", ") if labels else [value]  # methods with the same mean
+        return ", ".join(labels.get(name, name) for name in several)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if pd.isna(value):

@@ -60,8 +60,14 @@ SCORES = {
     "udr.lasso": "UDR (lasso)",
     "udr.spearman": "UDR (Spearman)",
     "model_centrality": "Centrality",
-    "few_labels.dci": "DCI (few labels)",
-    "few_labels.mig": "MIG (few labels)",
+    **{
+        f"few_labels.{metric}{number}{labeller and '_'}{labeller}": (
+            f"{metric.upper()} ({words}{labeller and ', '}{labeller})"
+        )
+        for metric in ("dci", "mig")
+        for number, words in (("", "few labels"), ("_1000", "1,000 labels"))
+        for labeller in ("", "binned", "noisy", "permuted", "partial")
+    },
     "generalisation.accuracy": "Accuracy",
     "generalisation.r2": "R2",
     "generalisation.reconstruction": "Reconstruction loss",
@@ -92,7 +98,6 @@ UNSUPERVISED = (
 )
 # What `unweave select` chooses by: how well a run agrees with others, or metrics on a few labels.
 CHOOSERS = ("udr.lasso", "udr.spearman", "model_centrality", "few_labels.dci", "few_labels.mig")
-_FEW_LABELS = re.compile(r"few_labels\.(dci|mig)(?:_(\d+))?(?:_([a-z]+))?")
 _OF_NO_METRIC = (
     *("elbo", "total_correlation", "wasserstein_correlation", "mean_pairwise_information"),
     *("udr", "model_centrality", "few_labels"),
@@ -126,10 +131,6 @@ def score_label(name: str) -> str:
     >>> score_label("mig"), score_label("few_labels.mig_1000_noisy"), score_label("few_labels.dci_partial")
     ('MIG', 'MIG (1,000 labels, noisy)', 'DCI (few labels, partial)')
     """
-    if name not in SCORES and (match := _FEW_LABELS.fullmatch(name)):
-        metric, labels, labeller = match.groups()
-        number = f"{int(labels):,} labels" if labels else "few labels"
-        return f"{metric.upper()} ({', '.join(filter(None, [number, labeller]))})"
     return SCORES.get(name, name)
 
 

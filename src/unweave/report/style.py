@@ -7,6 +7,7 @@ and Ito (2008); methods have markers of their own too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 WIDTH = 7.2  # inches
 MANY = 12  # names under a small panel; where there are more, each panel is as wide as the page
 A_LINE = 7  # names in a line of a legend
+HANDLE, CHARACTER = 0.25, 0.055  # inches of a marker with its gaps, and of a letter, in a legend
+SECOND_LINE = 0.12  # inches
+CONDITION = re.compile(r"[^\s:]+:\S{9,}")  # the name of a data set with a long condition
 GREY = "#767676"
 OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#CC79A7", "#000000", "#B5A900")
 MARKERS = ("o", "s", "^", "v", "D", "P", "X", "*")
@@ -86,9 +90,27 @@ def styled(draw: Callable[Parameters, Figure]) -> Callable[Parameters, Figure]:
     @wraps(draw)
     def drawn(*args: Parameters.args, **options: Parameters.kwargs) -> Figure:
         with style():
-            return draw(*args, **options)
+            figure = draw(*args, **options)
+            wrap_conditions(figure)
+            return figure
 
     return drawn
+
+
+def wrap_conditions(figure: Figure) -> None:
+    """Write the conditions of data sets in titles and vertical labels on a second line, with room for it."""
+    titled = labelled = False
+    for axes in figure.axes:
+        if CONDITION.fullmatch(axes.get_title()):
+            axes.set_title(axes.get_title().replace(":", ":\n", 1))
+            titled = True
+        if CONDITION.fullmatch(axes.get_ylabel()):
+            axes.set_ylabel(axes.get_ylabel().replace(":", ":\n", 1))
+            labelled = True
+    if titled:
+        add_room_above(figure, SECOND_LINE)
+    if labelled:
+        add_room_left(figure, SECOND_LINE)
 
 
 def panels(
@@ -154,8 +176,20 @@ def legend(figure: Figure, names: Sequence[str], *, dots: bool = False) -> None:
     words = [label(name, {**METHODS, **DATA}) for name in names]
     # Handles that stand closer than matplotlib's default keep seven names on one line.
     options: dict[str, Any] = {"handletextpad": 0.1, "columnspacing": 1.0, "borderaxespad": 0.2}
-    figure.legend(handles, words, loc="upper center", ncols=min(len(names), A_LINE), **options)
-    add_room_above(figure, 0.14 * ((len(names) - 1) // A_LINE))
+    columns = legend_columns(words)
+    figure.legend(handles, words, loc="upper center", ncols=columns, **options)
+    add_room_above(figure, 0.14 * ((len(names) - 1) // columns))
+
+
+def legend_columns(words: Sequence[str]) -> int:
+    """How many names stand in a line of a legend: seven, or as many as fit if names are long.
+
+    >>> legend_columns(["dSprites", "Cars3D"]), legend_columns(["dSprites:montero_element"] * 8)
+    (2, 4)
+    """
+    inches = [HANDLE + CHARACTER * len(word) for word in words]
+    most = min(len(words), A_LINE)
+    return most if sum(sorted(inches)[-most:]) <= WIDTH else max(1, int(WIDTH // max(inches)))
 
 
 def add_room_above(figure: Figure, inches: float) -> None:
@@ -164,6 +198,14 @@ def add_room_above(figure: Figure, inches: float) -> None:
     share, place = tall / (tall + inches), figure.subplotpars
     figure.set_size_inches(wide, tall + inches)
     figure.subplots_adjust(top=place.top * share, bottom=place.bottom * share)
+
+
+def add_room_left(figure: Figure, inches: float) -> None:
+    """Make a figure wider on its left; panels keep their sizes."""
+    wide, tall = figure.get_size_inches()
+    share, place = wide / (wide + inches), figure.subplotpars
+    figure.set_size_inches(wide + inches, tall)
+    figure.subplots_adjust(left=1 - (1 - place.left) * share, right=1 - (1 - place.right) * share)
 
 
 def outer_labels(axes: NDArray[Any], rows: Sequence[str], columns: Sequence[str]) -> None:

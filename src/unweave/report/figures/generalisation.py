@@ -48,7 +48,7 @@ def held_out_differences(table: pd.DataFrame) -> Figure:
             axes[i, j].set_xlim(-0.6, len(names) - 0.4)
             few_ticks(axes[i, j].yaxis)
         same_limits(axes[i])
-    outer_labels(axes, [score_label(name) for name in scores], [_wrapped(name) for name in data])
+    outer_labels(axes, [score_label(name) for name in scores], [label(name, DATA) for name in data])
     return figure
 
 
@@ -113,8 +113,3 @@ def _shifts(count: int) -> Any:
 def _short(base: str, conditions: list[str]) -> list[str]:
     """Conditions under an axis: those of the literature by their names."""
     return [label(f"{base}:{name}", DATA).partition(":")[2] for name in conditions]
-
-
-def _wrapped(name: str) -> str:
-    """The name of a data set with its condition on a second line."""
-    return label(name, DATA).replace(":", "\n", 1)

@@ -13,7 +13,7 @@ from unweave.runs.spec import RunSpec
 from unweave.study.spec import StudySpec
 
 DATA_SETS, SETTINGS, SEEDS = 2, 4, 2  # at most; settings are those of all methods on one data set
-STEPS, BATCH, LEARNING_RATE = 200, 32, 1e-3
+STEPS, BATCH, LEARNING_RATE = 150, 32, 1e-3
 POINTS = (2_000, 1_000)
 ENCODE_ALL = ("representation", "posterior")  # what metrics need that encode all images: minutes for dSprites
 
@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 
 
 def smoke_version(spec: StudySpec) -> StudySpec:
-    """The study with at most 2 data sets, 4 settings and 2 seeds of each, of 200 steps: at most 16 runs.
+    """The study with at most 2 data sets, 4 settings and 2 seeds of each, of 150 steps: at most 16 runs.
 
     Methods come before strengths: four methods keep one strength each, two methods keep two. Of data sets and
     strengths the first and the last are kept, which differ most; conditions of one data set come before other

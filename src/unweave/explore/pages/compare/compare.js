@@ -136,7 +136,9 @@ function heading({ record, runs }, fixed) {
       {},
       make("b", { textContent: `${letter} ` }),
       make("a", { href: `#${new URLSearchParams({ run: id, ...fixed })}`, textContent: name }),
-      ` ${method}, seed ${seed}`,
+      " ",
+      ...bothNames(record.labels, "method", method),
+      `, seed ${seed}`,
     ),
   );
   const element = make(
