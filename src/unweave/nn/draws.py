@@ -2,8 +2,8 @@
 
 This is Philox4x32-10 on tensors. Products of 32-bit words are computed in int64: they wrap around, and the
 upper half is right once the copies of the sign bit are masked. On CUDA a Triton kernel does the same in one
-launch, and on the CPU the compiled code of the streams. The step is a tensor on the device, so that a captured
-CUDA graph can increment it.
+launch; on the CPU the compiled code of the streams does. The step is a tensor on the device, so that a
+captured CUDA graph can increment it.
 """
 
 from __future__ import annotations

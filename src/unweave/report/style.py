@@ -30,6 +30,7 @@ MANY = 12  # names under a small panel; where there are more, each panel is as w
 A_LINE = 7  # names in a line of a legend
 HANDLE, CHARACTER = 0.25, 0.055  # inches of a marker with its gaps, and of a letter, in a legend
 SECOND_LINE = 0.12  # inches
+CONDITION_SIZE = 6  # points, in titles
 CONDITION = re.compile(r"[^\s:]+:\S{9,}")  # the name of a data set with a long condition
 GREY = "#767676"
 OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#CC79A7", "#000000", "#B5A900")
@@ -102,7 +103,7 @@ def wrap_conditions(figure: Figure) -> None:
     titled = labelled = False
     for axes in figure.axes:
         if CONDITION.fullmatch(axes.get_title()):
-            axes.set_title(axes.get_title().replace(":", ":\n", 1))
+            axes.set_title(axes.get_title().replace(":", ":\n", 1), fontsize=CONDITION_SIZE)
             titled = True
         if CONDITION.fullmatch(axes.get_ylabel()):
             axes.set_ylabel(axes.get_ylabel().replace(":", ":\n", 1))
