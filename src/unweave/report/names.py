@@ -101,7 +101,7 @@ CHOOSERS = ("udr.lasso", "udr.spearman", "model_centrality", "few_labels.dci", "
 _OF_NO_METRIC = (
     *("elbo", "total_correlation", "wasserstein_correlation", "mean_pairwise_information"),
     *("udr", "model_centrality", "few_labels"),
-    *("fairness_trees", "fairness_logistic", "reasoning"),
+    *("fairness_trees", "fairness_logistic", "d_lsbd", "reasoning"),
     "generalisation",
 )
 NUMBER_SETTING = re.compile(r"(\w+)=(-?[0-9.]+(?:e[-+]?[0-9]+)?)")  # in the text of settings
