@@ -110,12 +110,12 @@ class Page:
         return list(json.loads(output))
 
 
-def speeds(page: Page, marks: Sequence[tuple[float, int]]) -> np.ndarray:
-    """(pairs, 2) steps per second: of the unwatched and of the watched segment of each pair."""
-    bounds = page.starts + page.seconds * np.arange(2 * page.pairs + 1)
+def speeds(starts: float, seconds: float, pairs: int, marks: Sequence[tuple[float, float]]) -> np.ndarray:
+    """(pairs, 2) steps per second of unwatched and watched segments; marks are times and steps."""
+    bounds = starts + seconds * np.arange(2 * pairs + 1)
     times, steps = np.array(marks, float).T
-    rates = np.diff(np.interp(bounds, times, steps)) / page.seconds
-    watched = np.array(watched_segments(page.pairs))
+    rates = np.diff(np.interp(bounds, times, steps)) / seconds
+    watched = np.array(watched_segments(pairs))
     return np.stack([rates[~watched], rates[watched]], 1)
 
 
@@ -150,7 +150,8 @@ def measure(folder: Path, options: argparse.Namespace) -> None:
     chip = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
     cores = f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"
     print(f"{chip}, {cores}; {options.runs} runs, images of {size}x{size}")
-    print_results(speeds(page, marks), delays, used, options, log_every)
+    pairs = speeds(page.starts, page.seconds, page.pairs, marks)
+    print_results(pairs, delays, used, options, log_every)
 
 
 def print_results(

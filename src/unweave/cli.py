@@ -338,7 +338,7 @@ def explore(
     subjects
         The folder of a run, of a study or of several runs, a trained model (zoo:NAME, see `unweave zoo
         list`), a study's table (results.parquet), or codes and images in a file (codes.npz). Two to eight
-        runs are compared.
+        runs or models (file.py:Name, ONNX) are compared.
     encoder
         Your own encoder: an ONNX file, or path/to/file.py:Name. Needs --data.
     decoder

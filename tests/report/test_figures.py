@@ -146,6 +146,9 @@ def test_scores_against_other_numbers() -> None:
 def test_settings_on_two_data_sets() -> None:
     means = tables.setting_means(small_runs(), "mig")
     figure: Any = metrics.score_across_data(means, "mig")
+    # A single panel has no empty corner for a title: it would cover points.
+    assert figure.get_suptitle() == ""
+    assert (figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()) == ("MIG on dSprites", "MIG on Cars3D")
     drawn = np.asarray(figure.axes[0].collections[1].get_offsets())  # the second method
     assert drawn == pytest.approx(np.array([[0.31, 0.31], [0.36, 0.36], [0.41, 0.41]]))
 

@@ -74,6 +74,8 @@ def test_what_is_lost_on_held_out_combinations() -> None:
         "correlation is that of MIG: mean Spearman 1.00"
     ) in built.finding
     assert [drawing.name for drawing in built.drawings] == ["held_out", "held_out_and_metrics"]
+    titles = [axes.get_title() for axes in built.drawings[0].draw().axes[:2]]
+    assert titles == ["dSprites:\nmontero_range", "rooms:\nhold(floor_hue=5..9)"]
 
 
 def test_a_loss_that_does_not_depend_on_disentanglement() -> None:

@@ -40,6 +40,8 @@ def write_page(subject: Subject, target: Path) -> None:
 
     run_id = subject.describe()["run"]
     if run_id is None:
-        several = "these are several runs" if subject.compared else f"{subject.path} is a study"
+        several = (
+            "these are several runs" if subject.compared or subject.models else f"{subject.path} is a study"
+        )
         raise UnweaveError(f"{several}; --export writes the page of one run. Give a run's folder.")
     export_page(subject.view(run_id), target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unweave.errors import UnweaveError
 from unweave.explore.compared import comparison_at
@@ -11,6 +12,9 @@ from unweave.explore.in_memory import subject_of_code_file, subject_of_parts, su
 from unweave.explore.subject import Subject, subject_at
 from unweave.plugins.loading import is_reference
 from unweave.zoo import run_path
+
+if TYPE_CHECKING:
+    from unweave.evaluation.frozen import EncoderOptions
 
 ARRAYS, ONNX = ".npz", ".onnx"
 
@@ -42,13 +46,39 @@ def subject_named(named: Named) -> Subject:
             "(--encoder FILE --data NAME), or published results (--published FOLDER)."
         )
     if len(named.subjects) > 1:
-        return comparison_at(named.subjects, named.device, named.data_root, named.data)
+        return _several(named)
     [path] = map(run_path, named.subjects)
     if path.suffix.lower() == ARRAYS:
         return subject_of_code_file(path)
-    if path.suffix.lower() == ONNX or is_reference(str(path)):
+    if _is_model(path):
         return _model(named)
     return subject_at(path, named.device, named.data_root, named.data, wait=named.wait)
+
+
+def _is_model(path: Path) -> bool:
+    return path.suffix.lower() == ONNX or is_reference(str(path))
+
+
+def _several(named: Named) -> Subject:
+    """Runs, or models on a data set, to be compared."""
+    if not any(map(_is_model, named.subjects)):
+        return comparison_at(named.subjects, named.device, named.data_root, named.data)
+    if named.data is None:
+        raise UnweaveError("models that are compared need data to encode: add --data dsprites.")
+    # Here, because torch takes seconds to import.
+    from unweave.explore.compared_models import comparison_of
+
+    short = {path.name: str(path) for path in named.subjects}
+    models = short if len(short) == len(named.subjects) else {str(path): str(path) for path in named.subjects}
+    return comparison_of(models, named.data, _options(named), named.data_root)
+
+
+def _options(named: Named) -> EncoderOptions:
+    from unweave.evaluation.frozen import EncoderOptions
+    from unweave.training.trainer import pick_device
+
+    device = None if named.device == "cpu" else str(pick_device(named.device))
+    return EncoderOptions(device=device, cache=False)
 
 
 def _model(named: Named) -> Subject:
@@ -62,12 +92,9 @@ def _model(named: Named) -> Subject:
     if named.data is None:
         raise UnweaveError(f"{encoders[0]} is an encoder and needs data to encode: add --data dsprites.")
     # Here, because torch takes seconds to import.
-    from unweave.evaluation.frozen import EncoderOptions
     from unweave.explore.own_model import OwnParts
-    from unweave.training.trainer import pick_device
 
-    device = None if named.device == "cpu" else str(pick_device(named.device))
-    parts = OwnParts(encoders[0], named.decoder, options=EncoderOptions(device=device, cache=False))
+    parts = OwnParts(encoders[0], named.decoder, options=_options(named))
     return subject_of_parts(parts, named.data, named.data_root)
 
 

@@ -1,4 +1,4 @@
-"""Which runs can be compared: 2 to 8 different ones, trained on the same data set."""
+"""What can be compared: 2 to 8 different runs that were trained on the same data set, or models on one."""
 
 from __future__ import annotations
 
@@ -21,19 +21,24 @@ def comparison_at(
     for path, folder in zip(paths, folders, strict=True):
         if not (folder / SPEC_FILE).is_file():
             raise UnweaveError(
-                f"{path} is not the folder of a run: it has no {SPEC_FILE}. Only trained runs "
-                "can be compared; open a study, codes or a model of your own alone."
+                f"{path} is not the folder of a run: it has no {SPEC_FILE}. Several subjects "
+                "are compared, and must be runs or models; open a study or codes alone."
             )
     check_comparable(folders)
     return Subject(Path(f"{len(folders)} runs"), "compare", device, data_root, data, compared=folders)
+
+
+def check_count(number: int) -> None:
+    """Refuse too few or too many to be compared."""
+    if not FEWEST <= number <= MOST:
+        raise UnweaveError(f"{FEWEST} to {MOST} runs can be compared; got {number}.")
 
 
 def check_comparable(folders: Sequence[Path]) -> None:
     """Refuse too few or too many runs, the same run twice, and runs on different data sets."""
     from unweave.runs.store import RunFolder  # here, because it needs torch
 
-    if not FEWEST <= len(folders) <= MOST:
-        raise UnweaveError(f"{FEWEST} to {MOST} runs can be compared; got {len(folders)}.")
+    check_count(len(folders))
     specs = [RunFolder(folder).spec for folder in folders]
     for i, (folder, spec) in enumerate(zip(folders, specs, strict=True)):
         same = next((k for k in range(i) if specs[k].id == spec.id), None)

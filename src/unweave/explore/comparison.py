@@ -17,15 +17,15 @@ from unweave.evaluation.score_store import kept_scores
 from unweave.evaluation.scores import Score
 from unweave.explore.compare import ScoreRow, aligned_latents, differing_settings, score_rows
 from unweave.explore.labels import labels_of
-from unweave.explore.run_view import DEAD, LEAST_REACH, RunView
+from unweave.explore.model import ExploredModel, RunModel
+from unweave.explore.run_view import DEAD, LEAST_REACH, RunView, use_of_latents
 from unweave.methods import settings_of
 from unweave.progress import Progress, no_progress
-from unweave.runs.run import Run
 from unweave.runs.spec import RunSpec
-from unweave.runs.views import use_of_dimensions
 
 POINTS = 1000  # images whose codes are correlated: half a second a run on a CPU
 EXAMPLES = 12  # true images to choose from, for data that are not a grid of factors
+GIVEN = "as given"  # the protocol of scores that a user gives with a model
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +44,14 @@ def comparison(views: Sequence[RunView], tell: Progress = no_progress) -> dict[s
     the aligned latents, or None if there are no images (`note` says why); codes: for each run, the mean and
     deviation of its codes and the dead latents; what to choose images by: factors, or examples.
     """
-    runs = [view.run for view in views]
-    settings = differing_settings([run_settings(run.spec) for run in runs])
-    scores = score_rows([_finite_scores(run) for run in runs])
-    methods, names = [run.spec.method.name for run in runs], [row.name for row in scores]
+    models = [view.model for view in views]
+    settings = differing_settings([_settings(model) for model in models])
+    scores = score_rows([_finite_scores(model) for model in models])
+    methods, names = [model.card.method for model in models], [row.name for row in scores]
     record: dict[str, Any] = {
-        "data": runs[0].spec.data,
-        "labels": labels_of(methods, [runs[0].spec.data], names),
-        "runs": [_described(run) for run in runs],
+        "data": models[0].card.data,
+        "labels": labels_of(methods, [models[0].card.data], names),
+        "runs": [_described(model) for model in models],
         "settings": [{"name": name, "values": values} for name, values in settings.items()],
         "scores": [_score_record(row) for row in scores],
         "rows": None,
@@ -79,19 +79,23 @@ def run_settings(spec: RunSpec) -> dict[str, object]:
     return {"method": spec.method.name, **own, **fields, **sources}
 
 
-def _described(run: Run) -> dict[str, Any]:
-    spec = run.spec
-    return {
-        "id": spec.id,
-        "name": run.path.name,
-        "method": spec.method.name,
-        "seed": spec.seed,
-        "latents": spec.latents,
-    }
+def _settings(model: ExploredModel) -> dict[str, object]:
+    """The settings of a run; of a user's model, those that it names."""
+    if isinstance(model, RunModel):
+        return run_settings(model.run.spec)
+    return {"method": model.card.method, **model.card.settings}
 
 
-def _finite_scores(run: Run) -> list[Score]:
-    records = kept_scores(run.folder)
+def _described(model: ExploredModel) -> dict[str, Any]:
+    card = model.card
+    described = {"id": card.id, "name": card.name, "method": card.method, "seed": card.seed}
+    return described | {"latents": model.latents}
+
+
+def _finite_scores(model: ExploredModel) -> list[Score]:
+    if not isinstance(model, RunModel):
+        return [Score(name, GIVEN, "mean", value) for name, value in model.scores.items()]
+    records = kept_scores(model.run.folder)
     return [score for record in records for score in record.scores if math.isfinite(score.value)]
 
 
@@ -132,12 +136,12 @@ def _latents(encoded: Sequence[Encoded], images: Images, truth: GroundTruth | No
 
 
 def _encoded(view: RunView, images: Images) -> Encoded:
-    posterior = view.run.posterior(images)
-    used = use_of_dimensions(view.run, posterior)
-    is_dead = used < DEAD if view.run.spec.method.stochastic else used == 0
+    posterior = view.model.posterior(images)
+    used = use_of_latents(posterior, view.model.has_prior)
+    is_dead = used < DEAD if view.model.has_prior else used == 0
     order = np.argsort(-used, kind="stable")
     return Encoded(
-        posterior.mean.cpu().numpy().astype(np.float64),
+        posterior.mean.astype(np.float64),
         order[~is_dead[order]].tolist(),
         np.flatnonzero(is_dead).tolist(),
     )

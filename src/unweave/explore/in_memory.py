@@ -20,13 +20,18 @@ if TYPE_CHECKING:
 
 def subject_of_model(model: ExploredModel, data: GroundTruth | Collection) -> Subject:
     """A model with images of a data set."""
+    return Subject(Path(model.card.name), "run", in_memory=model_in_memory(model, data))
+
+
+def model_in_memory(model: ExploredModel, data: GroundTruth | Collection) -> ModelInMemory:
+    """A model that is opened with images of a data set."""
 
     def open_view(tell: Progress) -> RunView:
         from unweave.explore.run_view import view_on
 
         return view_on(model, data, tell)
 
-    return Subject(Path(model.card.name), "run", in_memory=ModelInMemory(model.card.id, open_view))
+    return ModelInMemory(model.card.id, open_view)
 
 
 def subject_of_parts(parts: OwnParts, data: Any, root: Path | None = None) -> Subject:

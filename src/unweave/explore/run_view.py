@@ -51,16 +51,6 @@ class RunView:
     tell: Progress = field(default=no_progress, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    @property
-    def run(self) -> Run:
-        """The trained run; a user's own model is none, and is refused."""
-        if not isinstance(self.model, RunModel):
-            raise UnweaveError(
-                f"{self.model.card.name} is a model of your own; only trained runs can be compared, because "
-                "their specs say on which data and with which settings they were trained."
-            )
-        return self.model.run
-
     @cached_property
     def description(self) -> dict[str, Any]:
         """All that the page shows before anything moves; the codes of the first image are the start."""
@@ -188,7 +178,7 @@ class RunView:
                 "spans": [[-REACH, REACH]] * latents,
             }
         codes, has_prior = self._codes.mean, self.model.has_prior
-        used = _use(self._codes, has_prior)
+        used = use_of_latents(self._codes, has_prior)
         start = codes[0]
         if self.truth is not None:
             start = self.encode(np.array([[size // 2 for size in self.truth.sizes]])).mean[0]
@@ -222,7 +212,7 @@ def _obstacle(data: Collection) -> str:
     return "is not a full grid of factors" if obstacle_to_grid(data) else one_each
 
 
-def _use(posterior: Posterior, has_prior: bool) -> NDArray[Any]:
+def use_of_latents(posterior: Posterior, has_prior: bool) -> NDArray[Any]:
     """(d,): the mean KL divergence of each latent from the prior; without one, the deviation of its codes."""
     if not has_prior or posterior.log_var is None:
         return np.asarray(posterior.mean.std(axis=0))

@@ -52,6 +52,8 @@ def explore(
       pair (mean, log_var); `decode` gets float32 codes (n, d) and returns images in [0, 1], or uint8. Without
       `decode`, the page shows the true image whose code is nearest.
     - `explore(model, data="dsprites")`: an object with the methods `encode` and `decode`, or an encoder.
+    - `explore({"mine": model, "theirs": (encode, decode)}, data="dsprites")`: 2 to 8 models side by side;
+      also folders of runs.
     - `explore(codes=codes, images=images, factors=factors)`: arrays of n rows; factors are optional.
 
     `data` is the name of a data set, a path, or what `unweave.data.from_arrays` returns. `scores` are shown
@@ -66,6 +68,9 @@ def explore(
     if codes is not None:
         _refuse(subject is not None or encode is not None or data is not None, "codes", "a model or data")
         chosen = _subject_of_codes(codes, images, factors, log_var, name, scores)
+    elif isinstance(subject, Mapping):
+        _refuse(encode is not None or decode is not None, "models by name", "encode or decode")
+        chosen = _subject_of_models(subject, data, options)
     elif encode is None and _is_result(subject):
         chosen = subject_of_run(subject) if is_run(subject) else subject_at(Path(subject), device or "cpu")
     else:
@@ -135,6 +140,12 @@ def _subject_of_codes(
         raise UnweaveError("codes need their images: explore(codes=codes, images=images).")
     model, data = code_table(codes, images, factors, log_var=log_var, name=name or "codes", scores=scores)
     return subject_of_model(model, data)
+
+
+def _subject_of_models(models: Mapping[str, Any], data: Any, options: EncoderOptions) -> Subject:
+    from unweave.explore.compared_models import comparison_of
+
+    return comparison_of(models, data, options)
 
 
 def _subject_of_model(

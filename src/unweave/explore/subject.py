@@ -56,6 +56,7 @@ class Subject:
     data: str | None = None  # where the runs' own data lies now, if it has moved
     in_memory: ModelInMemory | TableInMemory | None = None
     compared: tuple[Path, ...] = ()  # the folders of runs that are compared; the path is then a name only
+    models: tuple[ModelInMemory, ...] = ()  # the models that are compared, if they are not all runs
     before: str | None = None  # the name of the subject onto whose page this one was dropped
     opening: Opening = field(default_factory=Opening, repr=False)
     _views: OrderedDict[str, RunView] = field(default_factory=OrderedDict, repr=False)
@@ -76,7 +77,7 @@ class Subject:
             "kind": self.kind,
             "name": self.path.name,
             "run": only,
-            "runs": list(self._folders) if self.compared else None,
+            "runs": self._compared_ids,
             "before": self.before,
             "logs": self.has_logs,
             "live": self.has_logs and KINDS[self.kind].is_live(self.path),
@@ -85,7 +86,8 @@ class Subject:
     @property
     def has_logs(self) -> bool:
         """Whether it is a folder whose runs can be watched while they train."""
-        return self.in_memory is None and not self.compared and not self.path.is_file()
+        is_folder = self.in_memory is None and not self.compared and not self.models
+        return is_folder and not self.path.is_file()
 
     @cached_property
     def live(self) -> LiveFolder:
@@ -114,8 +116,12 @@ class Subject:
             return self._views[run_id]
 
     def _open(self, run_id: str) -> RunView:
-        if isinstance(self.in_memory, ModelInMemory) and run_id == self.in_memory.id:
-            return self.in_memory.open(self.opening)
+        alone: tuple[ModelInMemory, ...] = (
+            (self.in_memory,) if isinstance(self.in_memory, ModelInMemory) else ()
+        )
+        for model in (*alone, *self.models):
+            if model.id == run_id:
+                return model.open(self.opening)
         path = self.run_path(run_id)
         self.opening(0, 0, "Importing PyTorch")
         from unweave.explore.run_view import open_run
@@ -123,11 +129,18 @@ class Subject:
         return open_run(path, self.device, self.data_root, self.data, self.opening)
 
     @property
+    def _compared_ids(self) -> list[str] | None:
+        """The ids of what is compared; None if nothing is."""
+        if self.models:
+            return [model.id for model in self.models]
+        return list(self._folders) if self.compared else None
+
+    @property
     def _folders(self) -> Mapping[str, Path]:
         """The folders of the runs by their ids; a table alone has none."""
         if self.compared:
             return _compared_folders(self.compared)
-        if self.in_memory is not None or not self.path.is_dir():
+        if self.in_memory is not None or self.models or not self.path.is_dir():
             return {}
         record = self.path / KINDS[self.kind].record
         if record == self.path:

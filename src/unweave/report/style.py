@@ -177,20 +177,19 @@ def legend(figure: Figure, names: Sequence[str], *, dots: bool = False) -> None:
     words = [label(name, {**METHODS, **DATA}) for name in names]
     # Handles that stand closer than matplotlib's default keep seven names on one line.
     options: dict[str, Any] = {"handletextpad": 0.1, "columnspacing": 1.0, "borderaxespad": 0.2}
-    columns = legend_columns(words)
+    columns = legend_columns(words, float(figure.get_size_inches()[0]))
     figure.legend(handles, words, loc="upper center", ncols=columns, **options)
     add_room_above(figure, 0.14 * ((len(names) - 1) // columns))
 
 
-def legend_columns(words: Sequence[str]) -> int:
-    """How many names stand in a line of a legend: seven, or as many as fit if names are long.
+def legend_columns(words: Sequence[str], width: float = WIDTH) -> int:
+    """How many names stand in a line of a legend: seven, or as many as fit if they have long conditions.
 
     >>> legend_columns(["dSprites", "Cars3D"]), legend_columns(["dSprites:montero_element"] * 8)
     (2, 4)
     """
-    inches = [HANDLE + CHARACTER * len(word) for word in words]
-    most = min(len(words), A_LINE)
-    return most if sum(sorted(inches)[-most:]) <= WIDTH else max(1, int(WIDTH // max(inches)))
+    most, inches = min(len(words), A_LINE), max(HANDLE + CHARACTER * len(word) for word in words)
+    return min(most, max(1, int(width // inches))) if any(map(CONDITION.fullmatch, words)) else most
 
 
 def add_room_above(figure: Figure, inches: float) -> None:

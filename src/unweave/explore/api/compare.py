@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from unweave.explore.api.answer import Answer, json_answer
 from unweave.explore.api.request import Request, Routes
-from unweave.explore.compared import check_comparable
+from unweave.explore.compared import check_comparable, check_count
 from unweave.explore.subject import Subject
 
 
 def compare(subject: Subject, request: Request) -> Answer:
     """?runs=id,id,... -> aligned latents, settings that differ, scores."""
     run_ids = [run_id for run_id in request.query.get("runs", "").split(",") if run_id]
-    check_comparable([subject.run_path(run_id) for run_id in run_ids])
+    if subject.models:
+        check_count(len(run_ids))
+    else:
+        check_comparable([subject.run_path(run_id) for run_id in run_ids])
     from unweave.explore.comparison import comparison  # here, because it needs torch
 
     views = [subject.view(run_id) for run_id in run_ids]

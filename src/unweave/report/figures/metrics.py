@@ -108,6 +108,10 @@ def score_across_data(means: pd.DataFrame, score: str) -> Figure:
             axis.tick_params(labelleft=j == 0, labelbottom=i == n - 1)
             axis.set_ylabel(label(second, DATA) if j == 0 else "")
             axis.set_xlabel(label(first, DATA) if i == n - 1 else "")
-    figure.suptitle(f"mean {score_label(score)} of each setting", fontsize=7.5, x=0.72, y=0.8)
+    if n > 1:  # in the empty corner
+        figure.suptitle(f"mean {score_label(score)} of each setting", fontsize=7.5, x=0.72, y=0.8)
+    else:
+        axes[0, 0].set_xlabel(f"{score_label(score)} on {label(data[0], DATA)}")
+        axes[0, 0].set_ylabel(f"{score_label(score)} on {label(data[1], DATA)}")
     legend(figure, names)
     return figure

@@ -138,13 +138,18 @@ function heading({ record, runs }, fixed) {
       make("a", { href: `#${new URLSearchParams({ run: id, ...fixed })}`, textContent: name }),
       " ",
       ...bothNames(record.labels, "method", method),
-      `, seed ${seed}`,
+      seed === null ? "" : `, seed ${seed}`,
     ),
   );
   const element = make(
     "div",
     {},
-    make("h1", {}, `${runs.length} runs on `, ...bothNames(record.labels, "data", record.data)),
+    make(
+      "h1",
+      {},
+      `${runs.length} ${runs.some(({ seed }) => seed === null) ? "models" : "runs"} on `,
+      ...bothNames(record.labels, "data", record.data),
+    ),
     make("ul", { className: "compared-runs" }, ...links),
   );
   if (record.note)
