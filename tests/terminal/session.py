@@ -23,6 +23,7 @@ import pyte
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 UNSET = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
 PATIENCE = 120.0  # seconds; a machine that runs tests may be busy
+SETTLED = 0.002  # seconds after which a screen is complete: terminals pass on what is written line by line
 
 
 class Session:
@@ -62,6 +63,8 @@ class Session:
             data = b""
         self.output += data
         self.stream.feed(data)
+        if data and select.select([self.terminal], [], [], SETTLED)[0]:
+            return True  # the rest of a screen follows
         if self.text and (not self.frames or self.frames[-1] != self.text):
             self.frames.append(self.text)
         return bool(data)
