@@ -80,8 +80,12 @@ SCORES = {
     "downstream_trees.efficiency": "GBT efficiency",
     **{f"downstream_logistic.test_accuracy_{n}": f"LR {n:,}" for n in (10, 100, 1000, 10_000)},
     **{f"downstream_trees.test_accuracy_{n}": f"GBT {n:,}" for n in (10, 100, 1000, 10_000)},
-    **{f"reasoning.accuracy_{32 * n}": f"{32 * n:,} matrices" for n in (100, 200, 500, 1000, 2000, 5000)},
-    **{f"reasoning.accuracy_{32 * n}": f"{32 * n:,} matrices" for n in (10_000, 20_000, 50_000, 100_000)},
+    **{
+        f"reasoning.accuracy_{matrices}": f"{matrices:,} matrices"
+        for matrices in (
+            32 * digits * power for power in (10, 100, 1000, 10_000) for digits in (10, 15, 20, 30, 50)
+        )
+    },
 }
 
 # What can be measured without a label, in the order of the figures.

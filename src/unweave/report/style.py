@@ -183,13 +183,16 @@ def legend(figure: Figure, names: Sequence[str], *, dots: bool = False) -> None:
 
 
 def legend_columns(words: Sequence[str], width: float = WIDTH) -> int:
-    """How many names stand in a line of a legend: seven, or as many as fit if they have long conditions.
+    """How many names stand in a line: seven, or as many as fit if names are long or the figure is narrow.
 
     >>> legend_columns(["dSprites", "Cars3D"]), legend_columns(["dSprites:montero_element"] * 8)
     (2, 4)
+    >>> legend_columns(["FactorVAE"] * 6, width=3.5)
+    4
     """
     most, inches = min(len(words), A_LINE), max(HANDLE + CHARACTER * len(word) for word in words)
-    return min(most, max(1, int(width // inches))) if any(map(CONDITION.fullmatch, words)) else most
+    must_fit = width < WIDTH or any(map(CONDITION.fullmatch, words))
+    return min(most, max(1, int(width // inches))) if must_fit else most
 
 
 def add_room_above(figure: Figure, inches: float) -> None:
