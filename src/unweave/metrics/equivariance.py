@@ -73,7 +73,7 @@ def equivariance(
     >>> def circle(factors, stream):
     ...     angle = 2 * np.pi * factors[:, 0] / 12
     ...     return np.stack([np.cos(angle), np.sin(angle), factors[:, 1]], axis=1)
-    >>> round(equivariance(Representation(circle, sizes=(12, 3)), circular=[0]).score, 6)
+    >>> round(equivariance(Representation(circle, sizes=(12, 6)), circular=[0]).score, 6)
     1.0
     """
     periods = periods_of(circular, representation.sizes)
