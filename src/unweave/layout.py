@@ -1,7 +1,11 @@
-"""The names of the files in the folders of runs and studies.
+"""The names of the files in the folders of runs and studies, and where runs are in them.
 
 `unweave.runs.store` and `unweave.study.folder` describe what each file holds.
 """
+
+from __future__ import annotations
+
+from pathlib import Path
 
 # In the folder of a run.
 SPEC_FILE = "spec.json"
@@ -33,3 +37,10 @@ RESULTS_FILE = "results.parquet"
 AGREEMENTS_FILE = "agreements.parquet"
 SELECTION_FILE = "selection.parquet"
 WORKERS_LOG_FILE = "workers.log"
+
+
+def runs_inside(folder: Path) -> list[Path]:
+    """The folders of all runs in a folder of runs or of a study, sorted."""
+    return sorted(
+        spec.parent for pattern in ("*", "runs/*") for spec in folder.glob(f"{pattern}/{SPEC_FILE}")
+    )

@@ -167,13 +167,18 @@ def test_a_run_and_what_is_shown(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"steps": 2, "batch": 8, "latents": 3, "architecture": "mlp", "device": "cpu"}
     data = conditioned(TINY, "hold(size=2,x>=2)")
     run = unweave.train("ae", data, out=tmp_path, progress=False, **settings)
-    told: list[int] = []
+    reported: list[int] = []
     curves = downstream(
-        run, sizes=(60, 20), repeats=2, test=50, predictor="logistic", tell=lambda done, *_: told.append(done)
+        run,
+        sizes=(60, 20),
+        repeats=2,
+        test=50,
+        predictor="logistic",
+        tell=lambda done, *_: reported.append(done),
     )
     assert {point.part for point in curves.points} == {"training", "held_out"}
     assert list(curves.frame()["size"][:2]) == [20, 60]
-    assert told[-1] == 4
+    assert reported[-1] == 4
     assert str(curves).splitlines()[0].split() == ["labels", "20", "60"]
     assert "accuracy mean held_out" in str(curves)
     curves.plot(tmp_path / "curves.png")

@@ -65,7 +65,7 @@ def test_evaluate_counts_each_factor_where_it_is_active() -> None:
     scores = unweave.evaluate(codes, factors, metrics="r4", kinds={"v0": "categorical"})
     assert scores["r4"] > 0.9
     assert "pairwise" in scores.score("r4").protocol
-    # Written as 0 where it is not active, the length must be told from noise there.
+    # Written as 0 where it is not active, the length must be distinguished from noise there.
     filled = np.nan_to_num(factors)
     flat = unweave.evaluate(codes, filled, metrics="r4", kinds={"v0": "categorical"})
     assert flat["r4"] < scores["r4"] - 0.05

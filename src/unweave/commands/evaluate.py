@@ -14,7 +14,7 @@ from unweave.commands.listing import Listing
 from unweave.errors import UnweaveError
 from unweave.evaluation import Scores, evaluate
 from unweave.evaluation.evaluate import nothing_measured
-from unweave.layout import SPEC_FILE
+from unweave.layout import SPEC_FILE, runs_inside
 from unweave.metrics.kinds import parse_kinds
 from unweave.progress import Progress
 from unweave.zoo import run_path
@@ -80,8 +80,7 @@ def runs_and_files(subjects: Sequence[Path]) -> list[Path]:
     paths: list[Path] = []
     for path in map(run_path, subjects):
         if path.is_dir() and not (path / SPEC_FILE).exists():
-            specs = [*path.glob(f"*/{SPEC_FILE}"), *path.glob(f"runs/*/{SPEC_FILE}")]
-            inside = sorted(spec.parent for spec in specs)
+            inside = runs_inside(path)
             if not inside:
                 raise UnweaveError(f"{path} is not the folder of a run, and there is none in it.")
             paths += inside

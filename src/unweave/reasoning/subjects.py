@@ -16,7 +16,7 @@ from unweave.data import GroundTruth
 from unweave.data.opening import open_data
 from unweave.errors import UnweaveError
 from unweave.evaluation.encoders import encoder_of, is_run
-from unweave.layout import SPEC_FILE
+from unweave.layout import SPEC_FILE, runs_inside
 from unweave.metrics.checks import as_array
 from unweave.progress import Progress
 from unweave.reasoning.matrices import PanelGrid
@@ -77,14 +77,14 @@ def run_folders(path: str | Path) -> list[Path]:
     folder = run_path(path)
     if (folder / SPEC_FILE).exists():
         return [folder]
-    inside = [spec.parent for pattern in ("*", "runs/*") for spec in folder.glob(f"{pattern}/{SPEC_FILE}")]
+    inside = runs_inside(folder)
     if not inside:
         raise UnweaveError(
             f"{folder} is not the folder of a run or a study, and there is no run in it."
             if folder.is_dir()
             else f"there is no folder {folder}. Name the folder of a run or of a study."
         )
-    return sorted(inside)
+    return inside
 
 
 def _of_folder(path: Path, options: OpenOptions) -> Subject:
