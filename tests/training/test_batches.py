@@ -126,7 +126,7 @@ def test_what_becomes_resident(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [name for name in TRUTHS if not resident(TRUTHS[name])] == []
     assert not resident(SPRITES, CPU)
     assert not resident(_collection())
-    assert not resident(hold_out(TRUTHS["colour"], [{"shape": 0}]))
+    assert resident(hold_out(TRUTHS["colour"], [{"shape": 0}]))
     assert not resident(replace(SPRITES, stochastic=True)), "nobody says what it draws"
     room -= 1
     assert not resident(TRUTHS["noise"]), "too large"

@@ -171,7 +171,9 @@ def test_factors_on_a_device_are_those_of_the_host(
     truth: GroundTruth, sampling: Sampling, size: int, step: int
 ) -> None:
     population = draws(step)
-    actual = device_factors(truth, sampling, DEVICE)(population, ("batch",), size).cpu().numpy()
+    draw = device_factors(truth, sampling, DEVICE)
+    assert draw is not None
+    actual = draw(population, ("batch",), size).cpu().numpy()
     for run, seed in enumerate(SEEDS):
         stream = Stream.of(seed).child("batch").at(step)
         np.testing.assert_array_equal(actual[run], host_factors(truth, size, stream, sampling))
@@ -180,6 +182,7 @@ def test_factors_on_a_device_are_those_of_the_host(
 @pytest.mark.parametrize("changed", [1, 3, "random", "published"])
 def test_a_pair_on_a_device_always_differs(changed: int | str) -> None:
     draw = device_factors(SPRITES, Pairs(changed), DEVICE)  # type: ignore[arg-type]
+    assert draw is not None
     first, second = draw(draws(3), ("batch",), 3_000).unflatten(1, (-1, 2)).unbind(2)
     differ = (first != second).sum(-1)
     assert set(differ.unique().tolist()) == ({changed} if isinstance(changed, int) else {1, 2, 3, 4})

@@ -44,13 +44,21 @@ class PopulationDraws:
 
     def bits(self, purpose: Purpose, rows: int, columns: int) -> Tensor:
         """(P, rows, columns) words of 32 random bits, in int64."""
-        keys = self.keys(purpose)
+        return self._bits(self.keys(purpose), rows, columns)
+
+    def _bits(self, keys: Tensor, rows: int, columns: int) -> Tensor:
+        """(keys, rows, columns) words of 32 random bits."""
         if keys.device.type == "cuda" and has_triton():
             from unweave.nn.kernels.random import random_bits
 
             return random_bits(keys, self.step, rows, columns)
         bits = stream_bits if keys.device.type == "cpu" else philox_bits
         return bits(keys, self.step, rows, columns)
+
+    def bits_of(self, purposes: Sequence[Purpose], rows: int, columns: int) -> Tensor:
+        """(purposes, P, rows, columns): the `bits` of several purposes, drawn at once."""
+        keys = self.key_table(tuple(purposes))
+        return self._bits(keys.flatten(), rows, columns).unflatten(0, keys.shape)
 
     def bytes(self, purpose: Purpose, rows: int, columns: int) -> Tensor:
         """(P, rows, columns) uint8 random bytes, as `Stream.bytes`."""
@@ -60,7 +68,11 @@ class PopulationDraws:
 
     def uniform(self, purpose: Purpose, rows: int, columns: int) -> Tensor:
         """(P, rows, columns) float32 in the open interval (0, 1), as `Stream.uniform`."""
-        return ((self.bits(purpose, rows, columns) >> 9).float() + 0.5) * 2.0**-23
+        return _as_uniform(self.bits(purpose, rows, columns))
+
+    def uniform_of(self, purposes: Sequence[Purpose], rows: int, columns: int) -> Tensor:
+        """(purposes, P, rows, columns): the `uniform` numbers of several purposes, drawn at once."""
+        return _as_uniform(self.bits_of(purposes, rows, columns))
 
     def normal(self, purpose: Purpose, rows: int, columns: int) -> Tensor:
         """(P, rows, columns) standard normal numbers in float32, as `Stream.normal`."""
@@ -77,10 +89,17 @@ class PopulationDraws:
 
     def integers(self, purpose: Purpose, rows: int, sizes: Sequence[int]) -> Tensor:
         """(P, rows, len(sizes)) whole numbers, as `Stream.integers`."""
+        return self.bits(purpose, rows, len(sizes)) * self._limits(sizes) >> 32
+
+    def integers_of(self, purposes: Sequence[Purpose], rows: int, sizes: Sequence[int]) -> Tensor:
+        """(purposes, P, rows, len(sizes)): the `integers` of several purposes, drawn at once."""
+        return self.bits_of(purposes, rows, len(sizes)) * self._limits(sizes) >> 32
+
+    def _limits(self, sizes: Sequence[int]) -> Tensor:
         key = tuple(sizes)
         if key not in self._sizes:
             self._sizes[key] = torch.tensor(key, dtype=torch.int64, device=self.step.device)
-        return self.bits(purpose, rows, len(key)) * self._sizes[key] >> 32
+        return self._sizes[key]
 
     def permutations(self, purpose: Purpose, rows: int, length: int) -> Tensor:
         """(P, rows, length): a random order of 0 .. length - 1 in each row, as `Stream.permutations`."""
@@ -100,6 +119,11 @@ class PopulationDraws:
             signed = [[key - (1 << 64) if key >> 63 else key for key in row] for row in keys]
             self._keys[purposes] = torch.tensor(signed, dtype=torch.int64, device=self.step.device)
         return self._keys[purposes]
+
+
+def _as_uniform(bits: Tensor) -> Tensor:
+    """Words of 32 random bits as float32 in the open interval (0, 1)."""
+    return ((bits >> 9).float() + 0.5) * 2.0**-23
 
 
 def path_of(purpose: Purpose) -> tuple[str | int, ...]:

@@ -22,6 +22,7 @@ from unweave.data.supervision import Labelled as LabelledPoints
 from unweave.data.supervision import labelled
 from unweave.data.supervision.choices import resolve_class
 from unweave.data.supervision.labels import points_of_run
+from unweave.data.supervision.row_labels import LabelledRows, row_label_sizes, rows_of_run
 from unweave.data.variants import Origin, origin
 from unweave.errors import UnweaveError
 from unweave.methods.sampling import Groups, Images, Labels, Sampling
@@ -31,7 +32,8 @@ from unweave.nn.image_table import ImageTable, Paint
 from unweave.nn.images import draw_images, look_up_images
 from unweave.streams import Stream
 from unweave.training.balanced import BalancedRows
-from unweave.training.factors import FactorDraw, device_factors, host_factors, label_columns
+from unweave.training.factors import device_factors, host_factors, label_columns
+from unweave.training.weighted_factors import FactorDraw
 
 Data = GroundTruth | Collection
 
@@ -62,7 +64,7 @@ class ResidentBatches:
     def __init__(self, ground_truth: GroundTruth, device: torch.device) -> None:
         self.truth, self.device = ground_truth, device
         self.host = HostBatches(ground_truth, device)
-        self._factors: dict[Sampling, FactorDraw] = {}
+        self._factors: dict[Sampling, FactorDraw | None] = {}
         self._labelled: dict[tuple[tuple[Stream, ...], Labels], tuple[Tensor, Tensor]] = {}
         self._balanced: dict[tuple[tuple[Stream, ...], Labels], BalancedRows] = {}
         source = origin(ground_truth)
@@ -77,9 +79,9 @@ class ResidentBatches:
             picture=_picture(source.paint, device),
         )
 
-    def on_device(self, sampling: Sampling) -> bool:  # noqa: ARG002
-        """Always true."""
-        return True
+    def on_device(self, sampling: Sampling) -> bool:
+        """Whether the device draws such a batch: not, for example, groups of data with a condition."""
+        return self.truth.weight is None or self._factor_draw(sampling) is not None
 
     def label_sizes(self, sampling: Sampling) -> tuple[int, ...]:
         """How many values each label has."""
@@ -88,20 +90,30 @@ class ResidentBatches:
     def draw(
         self,
         draws: PopulationDraws,
-        step: int,  # noqa: ARG002
+        step: int,
         purpose: str,
         size: int,
         sampling: Sampling,
     ) -> Batch:
         """Draw a batch on the device; the step comes from the draws, not from the host."""
-        if isinstance(sampling, Images | Labels):
+        if self.truth.weight is None and isinstance(sampling, Images | Labels):
             batch = Batch(draw_images(self.table, draws, purpose, size))
-            if isinstance(sampling, Images):
-                return batch
+        else:
+            draw = self._factor_draw(sampling)
+            if draw is None:
+                return self.host.draw(draws, step, purpose, size, sampling)
+            batch = self._looked_up(draw(draws, path_of(purpose), size), draws, purpose, sampling)
+        if isinstance(sampling, Labels):
             return self._with_labelled(batch, draws, purpose, sampling)
+        return batch
+
+    def _factor_draw(self, sampling: Sampling) -> FactorDraw | None:
+        """How factors are drawn on the device; None if only the host can."""
         if sampling not in self._factors:
             self._factors[sampling] = device_factors(self.truth, sampling, self.device)
-        factors = self._factors[sampling](draws, path_of(purpose), size)
+        return self._factors[sampling]
+
+    def _looked_up(self, factors: Tensor, draws: PopulationDraws, purpose: str, sampling: Sampling) -> Batch:
         images = look_up_images(self.table, draws, purpose, self._rows(factors))
         columns = [factors[..., column] for column in label_columns(self.truth, sampling)]
         return Batch(images, torch.stack(columns, dim=-1) if columns else None)
@@ -156,6 +168,7 @@ class HostBatches:
         self.data = data
         self.device = device
         self._labelled: dict[tuple[int, Labels], LabelledPoints] = {}
+        self._rows: dict[tuple[int, Labels], LabelledRows] = {}
 
     def on_device(self, sampling: Sampling) -> bool:  # noqa: ARG002
         """Always false."""
@@ -164,7 +177,9 @@ class HostBatches:
     def label_sizes(self, sampling: Sampling) -> tuple[int, ...]:
         """How many values each label has."""
         if isinstance(sampling, Labels):
-            return labelled(self._truth(sampling), 1, 0, sampling.labeller).sizes
+            if isinstance(self.data, Collection):
+                return row_label_sizes(self.data, sampling.labeller)
+            return labelled(self.data, 1, 0, sampling.labeller).sizes
         if isinstance(sampling, Images):
             return ()
         if isinstance(self.data, Collection):
@@ -188,7 +203,7 @@ class HostBatches:
     def _draw(self, run: Stream, stream: Stream, size: int, sampling: Sampling) -> dict[str, NDArray[Any]]:
         """The batch of one run, by names of its arrays."""
         if isinstance(self.data, Collection):
-            return {"images": self.data.images_at(_rows(self.data, size, stream, sampling))}
+            return self._draw_rows(self.data, run, stream, size, sampling)
         truth = self._truth(sampling)
         factors = host_factors(truth, size, stream, sampling)
         batch: dict[str, NDArray[Any]] = {"images": truth.observe(factors, stream)}
@@ -204,6 +219,29 @@ class HostBatches:
                 "labelled_index": index,
             }
         return batch
+
+    def _draw_rows(
+        self, data: Collection, run: Stream, stream: Stream, size: int, sampling: Sampling
+    ) -> dict[str, NDArray[Any]]:
+        """The batch of one run from a collection."""
+        batch: dict[str, NDArray[Any]] = {"images": data.images_at(_rows(data, size, stream, sampling))}
+        if isinstance(sampling, Labels):
+            known, stream = self.rows(data, run, sampling), stream.child("labelled")
+            index = _labelled_index(known.points, size, stream, sampling)
+            taken = index.clip(min=0)
+            batch |= {
+                "labelled_images": data.images_at(known.rows[taken]),
+                "labelled_labels": known.points.labels[taken],
+                "labelled_index": index,
+            }
+        return batch
+
+    def rows(self, data: Collection, run: Stream, sampling: Labels) -> LabelledRows:
+        """The labelled rows of a run on a collection."""
+        key = run.key, sampling
+        if key not in self._rows:
+            self._rows[key] = rows_of_run(data, sampling.points, run, sampling.labeller)
+        return self._rows[key]
 
     def points(self, run: Stream, sampling: Labels) -> LabelledPoints:
         """The labelled points of a run."""
@@ -241,7 +279,7 @@ def _labelled_index(points: LabelledPoints, size: int, stream: Stream, sampling:
 
 def _rows(collection: Collection, size: int, stream: Stream, sampling: Sampling) -> NDArray[np.int64]:
     """The rows of a batch from a collection: independent ones, or groups that share some factors."""
-    if isinstance(sampling, Images):
+    if isinstance(sampling, Images | Labels):
         return collection.sample_index(size, stream)
     if not isinstance(sampling, Groups) or sampling.labels or sampling.chosen != "first":
         raise _cannot_draw(collection, sampling)
@@ -261,11 +299,11 @@ def _cannot_draw(collection: Collection, sampling: Sampling) -> UnweaveError:
 
 
 def batches_of(data: Data, device: torch.device) -> Batches:
-    """The fastest source of batches: resident if a table of all images exists, fits, and is drawn uniformly.
+    """The fastest source of batches: resident if a table of all images exists and fits.
 
     On the CPU images are computed as they are needed: a table would only take up memory.
     """
-    if device.type != "cuda" or isinstance(data, Collection) or data.weight is not None:
+    if device.type != "cuda" or isinstance(data, Collection):
         return HostBatches(data, device)
     base = origin(data).base
     size = math.prod(base.shape) * len(base) // (8 if base.binary else 1)

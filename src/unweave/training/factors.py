@@ -1,7 +1,7 @@
 """Factors of the images of a batch: drawn by NumPy on the host, or the same numbers by torch on a device.
 
-On a device this is for ground truths that draw all combinations alike, so that `unweave.data.supervision`
-finds every pair, group and sequence at its first attempt. All inputs of a draw are on the device beforehand:
+Where all combinations are equally likely, `unweave.data.supervision` finds every pair, group and sequence at
+its first attempt. Others are in weighted_factors.py. All inputs of a draw are on the device beforehand:
 nothing may be sent to it while a CUDA graph is recorded.
 """
 
@@ -20,13 +20,11 @@ from unweave.data.supervision import groups, pairs, sequences
 from unweave.data.supervision.choices import resolve_class, varying
 from unweave.data.supervision.trajectories import is_held, speed_limits
 from unweave.errors import UnweaveError
-from unweave.methods.sampling import Groups, Pairs, Sampling, Sequences
+from unweave.methods.sampling import Groups, Images, Labels, Pairs, Sampling, Sequences
 from unweave.nn.draws import PopulationDraws
 from unweave.streams import Stream
+from unweave.training.weighted_factors import FactorDraw, Path, weighted_pairs, weighted_points
 
-Path: TypeAlias = tuple[str | int, ...]
-# (draws, names of the batch's stream, size) -> (P, images, k); images of one pair or group are neighbours.
-FactorDraw: TypeAlias = Callable[[PopulationDraws, Path, int], Tensor]
 # (draws, names of a stream, size) -> (P, size, k), or (k) for all rows: a mask of the chosen factors.
 Choice: TypeAlias = Callable[[PopulationDraws, Path, int], Tensor]
 
@@ -47,9 +45,11 @@ def host_factors(truth: GroundTruth, size: int, stream: Stream, sampling: Sampli
     return factors.reshape(-1, len(truth.factors))
 
 
-def device_factors(truth: GroundTruth, sampling: Sampling, device: torch.device) -> FactorDraw:
-    """A function that draws what `host_factors` draws, for all runs of a population."""
+def device_factors(truth: GroundTruth, sampling: Sampling, device: torch.device) -> FactorDraw | None:
+    """A function that draws what `host_factors` draws, for all runs of a population; None if only it can."""
     host_factors(truth, 0, Stream.of(0), sampling)  # raises if the data cannot be sampled this way
+    if truth.weight is not None:
+        return _weighted(truth, sampling, device)
     match sampling:
         case Pairs():
             return _pairs(truth, sampling, device)
@@ -58,6 +58,15 @@ def device_factors(truth: GroundTruth, sampling: Sampling, device: torch.device)
         case Sequences():
             return _sequences(truth, sampling, device)
     return lambda draws, path, size: draws.integers((*path, "factors"), size, truth.sizes)
+
+
+def _weighted(truth: GroundTruth, sampling: Sampling, device: torch.device) -> FactorDraw | None:
+    match sampling:
+        case Pairs():
+            return weighted_pairs(truth, _changed(truth, sampling, device), device)
+        case Images() | Labels():
+            return weighted_points(truth, device)
+    return None
 
 
 def _pairs(truth: GroundTruth, sampling: Pairs, device: torch.device) -> FactorDraw:
