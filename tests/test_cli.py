@@ -117,7 +117,7 @@ REFUSED = [
     (["data", "show", "dsprites", "-o", "no.such"], "cannot write the picture"),
     (["data", "render", "noisy_dsprites"], "cannot be tabled"),
     (["data", "inspect", "no-such-folder"], 'there is no data set "no-such-folder"'),
-    (["cite", "mnist"], 'there is no data set, metric or method "mnist". Known: unweave, dsprites'),
+    (["cite", "cifar"], 'there is no data set, metric or method "cifar". Known: unweave, dsprites'),
     (["cite", "beta_va"], 'there is no data set, metric or method "beta_va". Did you mean "beta_vae"?'),
 ]
 

@@ -12,6 +12,7 @@ from unweave.lazy import lazy_names
 if TYPE_CHECKING:
     from unweave import (
         data,
+        directions,
         explore,
         impossibility,
         integrations,
@@ -50,6 +51,7 @@ __all__ = [
     "__version__",
     "compare",
     "data",
+    "directions",
     "draw",
     "evaluate",
     "explore",

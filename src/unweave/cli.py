@@ -20,6 +20,7 @@ from unweave.commands.command_app import (
 from unweave.commands.compare import compare_runs
 from unweave.commands.console import progress, say
 from unweave.commands.data import data_app
+from unweave.commands.directions import directions
 from unweave.commands.downstream import downstream_run
 from unweave.commands.migrate import migrate
 from unweave.commands.parts import architectures_app, likelihoods_app, methods_app
@@ -29,7 +30,7 @@ from unweave.errors import UnweaveError
 from unweave.layout import RESULTS_FILE
 
 app = command_app("unweave", "Learn, measure and compare disentangled representations.", __version__)
-for parts in (data_app, methods_app, architectures_app, likelihoods_app, zoo_app, migrate):
+for parts in (data_app, methods_app, architectures_app, likelihoods_app, zoo_app, migrate, directions):
     app.command(parts)
 app.command(compare_runs, name="compare")
 app.command(downstream_run, name="downstream")
@@ -72,8 +73,8 @@ def evaluate_codes(
     subjects
         Folders of runs, folders of such folders, trained models (zoo:NAME, see `unweave zoo list`), or files
         of codes and factors: .npz with codes (n, d) and factors (n, k), or .csv, .tsv and .parquet with
-        columns z0, z1, ... and a column for each factor. Or an encoder in an .onnx file, which encodes the
-        data set `--data`.
+        columns z0, z1, ... and a column for each factor. Or an encoder: an .onnx file, which encodes the
+        data set `--data`, or a .safetensors file of `unweave directions`.
     metrics
         Names separated by commas, or quick, headline, study or all. See `unweave metrics list`.
     representation
@@ -337,8 +338,8 @@ def explore(
     ----------
     subjects
         The folder of a run, of a study or of several runs, a trained model (zoo:NAME, see `unweave zoo
-        list`), a study's table (results.parquet), or codes and images in a file (codes.npz). Two to eight
-        runs or models (file.py:Name, ONNX) are compared.
+        list`), directions (pca.safetensors), a study's table (results.parquet), or codes and images in a
+        file (codes.npz). Two to eight runs or models (file.py:Name, ONNX) are compared.
     encoder
         Your own encoder: an ONNX file, or path/to/file.py:Name. Needs --data.
     decoder
@@ -386,8 +387,7 @@ def cite(*names: str) -> None:
     Parameters
     ----------
     names
-        Data sets, metrics and methods, as in `unweave data list`, `unweave metrics list` and
-        `unweave methods list`. Without names: unweave.
+        Data sets, metrics and methods, as `unweave methods list` names them. Without names: unweave.
     """
     from unweave.commands.cite import OWN_NAME, citation
 

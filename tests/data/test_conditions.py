@@ -30,7 +30,7 @@ FACTORS = (
     Factor("x", 8),
     Factor("y", 8),
 )
-SPRITES = entry_of("dsprites").factors
+SPRITES = entry_of("dsprites").grid_factors
 
 
 def canonical(text: str, factors: tuple[Factor, ...] = FACTORS) -> str:
@@ -86,6 +86,7 @@ def test_spellings_that_mean_the_same_have_one_name(written: str, expected: str)
         ("colour:noise", "painted once"),
         ("hold(x=1)hold(y=1)", r'at character 10: expected ":"'),
         ("schott_random=0.2", "has no sigma"),
+        ("ojha_imbalance", "needs a class of 10 values; shape has 3"),
         ("montero_range", r"at character 1: montero_range is defined for data with the factors \(shape"),
     ],
 )
@@ -252,7 +253,8 @@ def test_the_correlations_of_roth_have_their_default_strengths() -> None:
     assert canonical("roth_confounder_2", SPRITES).count("=0.2") == 4
     for preset in PRESETS:  # each is defined for one of these at least
         assert any(
-            _readable(preset, entry_of(name).factors) for name in ("dsprites", "shapes3d", "mpi3d_toy")
+            _readable(preset, entry_of(name).grid_factors)
+            for name in ("dsprites", "shapes3d", "mpi3d_toy", "glyphs")
         )
 
 
@@ -266,7 +268,7 @@ def test_the_pairs_of_traeuble_are_those_of_the_authors() -> None:
         "traeuble_e": ("shapes3d", [2, 5]),
     }
     for preset, (name, columns) in pairs.items():
-        factors = entry_of(name).factors
+        factors = entry_of(name).grid_factors
         first, second = (factors[column].name for column in columns)
         assert canonical(preset, factors) == f"{first}~{second}=0.2"
         assert canonical(f"{preset}=0.7", factors) == f"{first}~{second}=0.7"

@@ -9,6 +9,7 @@ import json
 import os
 import tarfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,21 @@ def test_an_archive_is_unpacked_once(site: Site, folder: Path) -> None:
     assert locate("cars3d", folder.parent, ["toy"], ["*.mat"]) == expected[0]
     assert fetch("cars3d", [file], folder) == expected
     assert len(site.requests) == 1
+
+
+def test_members_keep_their_folders_where_these_tell_them_apart(site: Site, folder: Path) -> None:
+    members = {"set/images_0/00.png": b"a", "set/images_1/00.png": b"bb", "./set/latents.npy": b"c"}
+    file = replace(cars(site, archive(members), unpack="*"), tree=True)
+    paths = fetch("toy", [file], folder)
+    expected = ["set/images_0/00.png", "set/images_1/00.png", "set/latents.npy"]
+    assert [path.relative_to(folder).as_posix() for path in paths] == expected
+    assert [path.read_bytes() for path in paths] == [b"a", b"bb", b"c"]
+    assert names(folder) == {"set", "cars.tar.gz.unpacked"}
+    assert fetch("toy", [file], folder) == paths
+    assert len(site.requests) == 1
+    (folder / "set/images_1/00.png").unlink()
+    assert fetch("toy", [file], folder) == paths
+    assert len(site.requests) == 2
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "marker", "other"])

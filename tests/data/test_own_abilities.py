@@ -59,9 +59,11 @@ def test_a_grid_with_a_hole_and_missing_values() -> None:
         "holding a fixed": True,
         "holding b fixed": True,
         "groups of images that share a factor": True,
-        "pairs, sequences and labels": False,
+        "labels": True,
+        "pairs and sequences": False,
     }
     assert checks["full grid of factors"].why == "1 of 8 rows miss the value of a factor."
+    assert checks["labels"].why == "7 of 8 rows know a and b."
     assert checks["metrics from codes and factors"].why == (
         "7 of 8 rows know every factor that is measured. The others are left out. "
         "Scores from fewer than 1,000 rows are rough."

@@ -47,7 +47,8 @@ def drawn(rows: int, columns: int) -> NDArray[np.float32]:
 
 
 def made(kind: type[Method]) -> Method:
-    few = {"labels": 20} if "labels" in {field.name for field in fields(kind)} else {}
+    names = {field.name for field in fields(kind)}
+    few = {name: value for name, value in {"labels": 20, "layers": 2}.items() if name in names}
     return kind(**few)
 
 
@@ -107,6 +108,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "abs": torch.abs,
     "clamp": lambda x: torch.cat([x.clamp(-0.5, 0.5), x.clamp(min=0.2), x.clamp(max=0.2)]),
     "exp": torch.exp,
+    "gelu": lambda x: F.gelu(4 * x),
     "leaky_relu": lambda x: F.leaky_relu(F.leaky_relu(x, 0.3)),
     "log": lambda x: x.abs().log(),
     "neg": torch.neg,
@@ -126,6 +128,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sub": lambda x: 2 - x - COLUMN,
     "moves": _moved,
     "nearest": _nearest,
+    "chosen": lambda x: x.gather(0, torch.tensor([2, 0, 2])),
     "linear": lambda x: F.linear(x, WEIGHT, BIAS) * F.linear(x, WEIGHT),
     "products": lambda x: torch.addmm(BIAS, x.view(1, 4), WEIGHT.T) @ COLUMN,
     "transposed": lambda x: F.conv_transpose2d(x.view(1, 2, 1, 2), KERNELS, BIAS, stride=3, padding=1),

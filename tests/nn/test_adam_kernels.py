@@ -49,10 +49,11 @@ def update_by_kernel(
     rates: Tensor,
     optimiser: Adam | AdamW = SETTINGS,
 ) -> None:
-    s, t = optimiser, step + 1
-    size = (-rates * (math.sqrt(1 - s.beta2**t) / (1 - s.beta1**t))).to(DEVICE)
+    s = optimiser
+    sizes = kernels.step_sizes(torch.tensor(step, device=DEVICE), rates.to(DEVICE), s.beta1, s.beta2)
     decay = (s.weight_decay * rates).to(DEVICE) if isinstance(s, AdamW) else None
-    kernels.adam(master, used, first, second, gradient, size, s.beta1, s.beta2, s.epsilon, decay)
+    updated = kernels.Updated(master, used, first, second, gradient, decay)
+    kernels.adam([updated], sizes, s.beta1, s.beta2, s.epsilon)
 
 
 @settings(max_examples=15, deadline=None)
@@ -86,6 +87,38 @@ def test_the_kernel_is_the_plain_update(
         torch.testing.assert_close(ours.cpu(), expected, rtol=1e-5, atol=1e-6)
     assert torch.equal(used.cpu(), master.cpu().to(dtype)), "the copy is the master, rounded"
     assert all(bool((fence == BETWEEN).all()) for fence in fences), "nothing else is written"
+
+
+def test_parameters_of_all_kinds_are_updated_together() -> None:
+    """Rounded or not, of any size, with and without decay: each as if it were alone."""
+    rates, counts = torch.tensor([0.1, 0.2]), (3, 1025, 2048, 7)
+    kinds = [(torch.float32, None), (LOW, None), (torch.float32, rates), (LOW, None)]
+    parameters, expected = [], []
+    for seed, (count, (dtype, decay)) in enumerate(zip(counts, kinds, strict=True)):
+        start, gradient = numbers(seed, 2, count), numbers(seed + 9, 2, count)
+        master, first, second = start.float().to(DEVICE), *torch.zeros(2, 2, count, device=DEVICE)
+        used = master if dtype == torch.float32 else start.to(DEVICE, dtype)
+        on_device = None if decay is None else (0.7 * decay).to(DEVICE)
+        parameters.append(kernels.Updated(master, used, first, second, gradient.to(DEVICE, dtype), on_device))
+        plain = plain_updates(start, [gradient], rates, SETTINGS if decay is None else DECAYING)
+        expected.append(plain.masters[0])
+    sizes = kernels.step_sizes(
+        torch.zeros((), dtype=torch.int64, device=DEVICE), rates.to(DEVICE), SETTINGS.beta1, SETTINGS.beta2
+    )
+    kernels.adam(parameters, sizes, SETTINGS.beta1, SETTINGS.beta2, SETTINGS.epsilon)
+    for parameter, exact in zip(parameters, expected, strict=True):
+        torch.testing.assert_close(parameter.master.cpu(), exact, rtol=1e-5, atol=1e-6)
+        assert torch.equal(parameter.used, parameter.master.to(parameter.used.dtype))
+
+
+@pytest.mark.parametrize("step", [0, 5, 299_999])
+def test_step_sizes_are_corrected_for_bias(step: int) -> None:
+    """Against the formula in Python's floats; a step of each run, as of a player that starts later."""
+    rates, t = torch.tensor([1e-4, 2e-4, 0.0]), step + 1
+    exact = [-float(rate) * math.sqrt(1 - 0.999**t) / (1 - 0.9**t) for rate in rates]
+    for steps in (torch.tensor(step), torch.full((3,), step)):
+        sizes = kernels.step_sizes(steps.to(DEVICE), rates.to(DEVICE), 0.9, 0.999)
+        torch.testing.assert_close(sizes.cpu(), torch.tensor(exact), rtol=1e-6, atol=0)
 
 
 def test_each_run_has_its_own_rate() -> None:

@@ -15,7 +15,7 @@ from training.tiny import TINY
 from unweave.errors import UnweaveError
 from unweave.explore.program import program_of
 from unweave.explore.run_view import view_of
-from unweave.methods import METHODS, VLAE, BetaVAE, LadderVAE, Method
+from unweave.methods import METHODS, VLAE, BetaVAE, Glow, LadderVAE, Method
 from unweave.methods.method import Blueprint
 from unweave.nn.distributions.likelihood import LIKELIHOODS
 from unweave.nn.layers import SameConv2d, set_precision
@@ -122,8 +122,8 @@ GANS = [kind for kind in METHODS if kind.__module__ == "unweave.methods.info_gan
 
 
 # The methods on the shared autoencoder have the same networks: one of them stands for all.
-# The depths of vlae are those of its own networks; see tests/methods/test_vlae.py.
-AUTOENCODERS = [BetaVAE, *(kind for kind in METHODS if kind.own_networks and kind not in (*GANS, VLAE))]
+# The depths of vlae are those of its own networks; see tests/methods/test_vlae.py. So are the levels of glow.
+AUTOENCODERS = [BetaVAE, *(kind for kind in METHODS if kind.own_networks and kind not in (*GANS, VLAE, Glow))]
 
 
 @pytest.mark.parametrize("kind", AUTOENCODERS, ids=lambda kind: kind.name)

@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unweave.errors import UnweaveError
 from unweave.nn.draws import PopulationDraws, philox_bits
 from unweave.streams import Stream
 
@@ -52,6 +53,23 @@ def test_other_draws_are_those_of_the_streams(step: int) -> None:
     np.testing.assert_allclose(
         population.normal("noise", 64, 9).cpu().numpy(), stack(step, "noise", "normal", 64, 9), atol=2e-6
     )
+
+
+@pytest.mark.parametrize("first", [1, 6, 2**31 - 9])
+def test_draws_start_at_the_first_row_of_the_streams(first: int) -> None:
+    later = PopulationDraws([stream.skip(first) for stream in SEEDS], torch.tensor(3, device=DEVICE))
+    expected = np.stack([stream.child("a").at(3).skip(first).bits(7, 5) for stream in SEEDS])
+    np.testing.assert_array_equal(later.bits("a", 7, 5).cpu().numpy(), expected)
+    portable = philox_bits(later.keys("a"), later.step, 7, 5, first)
+    np.testing.assert_array_equal(portable.cpu().numpy(), expected)
+    normal = np.stack([stream.child("a").at(3).skip(first).normal(7, 5) for stream in SEEDS])
+    np.testing.assert_allclose(later.normal("a", 7, 5).cpu().numpy(), normal, atol=2e-6)
+
+
+def test_streams_that_start_at_different_rows_are_refused() -> None:
+    for streams in ([SEEDS[0], SEEDS[1].skip(4)], [SEEDS[0].skip(2**31)]):
+        with pytest.raises(UnweaveError, match="must start at the same row below 2147483648; got rows"):
+            PopulationDraws(streams, torch.tensor(0))
 
 
 def test_names_with_strokes_and_several_keys() -> None:

@@ -37,14 +37,15 @@ def made_table(shape: tuple[int, int, int], packed: bool, paint: Paint, streams:
     )
 
 
-def assert_same(table: ImageTable, runs: int, batch: int, step: int) -> None:
-    draws = PopulationDraws([Stream.of(run) for run in range(runs)], torch.tensor(step, device=DEVICE))
+def assert_same(table: ImageTable, runs: int, batch: int, step: int, first: int = 0) -> None:
+    streams = [Stream.of(run).skip(first) for run in range(runs)]
+    draws = PopulationDraws(streams, torch.tensor(step, device=DEVICE))
     keys = draws.key_table(table.purposes("other batch"))
-    pixels = image_kernels.draw_pixels(table, keys, draws.step, batch)
+    pixels = image_kernels.draw_pixels(table, keys, draws.step, batch, first=first)
     assert pixels.is_contiguous()
     assert torch.equal(pixels, plain_pixels(table, draws, "other batch", batch))
     rows = (draws.integers("rows", batch, [4, 2]) * table.strides[0, [0, 2]]).sum(-1)  # of two factors
-    looked_up = image_kernels.draw_pixels(table, keys, draws.step, batch, rows)
+    looked_up = image_kernels.draw_pixels(table, keys, draws.step, batch, rows, first)
     assert torch.equal(looked_up, plain_pixels(table, draws, "other batch", batch, rows))
 
 
@@ -56,18 +57,27 @@ def assert_same(table: ImageTable, runs: int, batch: int, step: int) -> None:
     st.integers(1, 3),
     st.integers(1, 5),
     st.integers(0, 2**31),
+    st.sampled_from([0, 1, 16, 2049, 2**31 - 6]),
 )
-@example((1, 32, 32), True, "noise", 1, 1, 1, 5)
-@example((3, 5, 7), False, "none", 2, 2, 3, 5)
+@example((1, 32, 32), True, "noise", 1, 1, 1, 5, 3)
+@example((3, 5, 7), False, "none", 2, 2, 3, 5, 0)
+@example((1, 8, 8), True, "scream", 2, 1, 5, 7, 2047)
 @settings(deadline=None, max_examples=15)
 def test_the_kernel_gives_the_plain_bytes(
-    shape: tuple[int, int, int], packed: bool, paint: Paint, streams: int, runs: int, batch: int, step: int
+    shape: tuple[int, int, int],
+    packed: bool,
+    paint: Paint,
+    streams: int,
+    runs: int,
+    batch: int,
+    step: int,
+    first: int,
 ) -> None:
     if paint != "none":
         shape = (1, *shape[1:])
     if paint == "noise" and shape[1] * shape[2] % 16:
         shape = (1, 4, 4)
-    assert_same(made_table(shape, packed, paint, streams), runs, batch, step)
+    assert_same(made_table(shape, packed, paint, streams), runs, batch, step, first)
 
 
 @pytest.mark.parametrize("paint", ["none", "colour", "noise", "scream"])

@@ -24,11 +24,19 @@ RUN_ELSEWHERE = {
 # Pages whose blocks are not run, and tests of the same calls on what is there.
 NOT_RUN = {
     "docs/data/cars3d.md": "needs official files; tests/data/test_cars3d.py has small ones",
+    "docs/data/celeba.md": "needs official files; tests/data/test_celeba.py has small ones",
+    "docs/data/chairs3d.md": "needs official files; tests/data/test_rendered_sets.py has small ones",
+    "docs/data/faces3d.md": "needs renders; tests/data/test_rendered_sets.py has small ones",
+    "docs/data/falcor3d.md": "needs official files; tests/data/test_rendered_sets.py has small ones",
+    "docs/data/mnist.md": "needs official files; tests/data/test_mnist.py has small ones",
     "docs/data/mpi3d.md": "needs official files; tests/data/test_mpi3d.py has small ones",
     "docs/data/own.md": "needs pictures; tests/data/test_own_folder.py has some",
     "docs/data/shapes3d.md": "needs official files; tests/data/test_shapes3d.py has small ones",
     "docs/data/smallnorb.md": "needs official files; tests/data/test_smallnorb.py has small ones",
+    "docs/data/three_d_ident.md": "needs official files; tests/data/test_rendered_sets.py has small ones",
+    "docs/data/yale_b.md": "needs official files; tests/data/test_yale_b.py has small ones",
     "docs/evaluation.md": "needs an encoder; tests/evaluation/test_evaluate.py has one",
+    "docs/directions.md": "needs a trained run; tests/directions/test_directions.py has one",
     "docs/downstream.md": "needs a trained run; tests/evaluation/test_downstream_curves.py has one",
     "docs/few_labels.md": "needs a study; tests/report/test_few_labels.py has a table",
     "docs/follow_up_studies.md": "trains for minutes; tests/study/test_presets.py makes the same calls",
@@ -44,7 +52,13 @@ NOT_RUN = {
 }
 # Statements of methods' pages that need a trained run, by how they start.
 NEEDS_A_RUN = {
+    "found = found_clusters(run": "tests/evaluation/test_clusters.py",
+    "directions = latents.attribute_directions()": "tests/methods/test_glow.py",
+    "known = unweave.evaluation.score_layers(run)": "tests/evaluation/test_layer_scores.py",
     "label_accuracy(run)": "tests/methods/test_m1.py",
+    "layers = run.layers(images)": "tests/evaluation/test_layer_scores.py",
+    "latents = unweave.evaluation.FlowLatents(run)": "tests/methods/test_glow.py",
+    "samples = latents.sample(": "tests/methods/test_glow.py",
     "scores = unweave.evaluate(run)": "tests/evaluation/test_evaluate.py",
     "together = one.spec.method.group_posterior(": "tests/methods/test_group_vae.py",
     "top, middle, bottom = ": "tests/methods/test_vlae.py",

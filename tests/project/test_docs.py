@@ -15,6 +15,7 @@ import torch
 
 from training.tiny import TINY
 from unweave.data import CATALOGUE
+from unweave.data.collection import Continuous
 from unweave.data.entry import Entry
 from unweave.data.files import OfficialFile
 from unweave.methods import METHODS, Method
@@ -147,10 +148,15 @@ def test_pages_say_what_the_code_says(entry: Entry) -> None:
     page, overview = page_of(entry), (DOCS / "data/index.md").read_text()
     row = next(line for line in overview.splitlines() if f"[`{entry.name}`]" in line)
     assert f"{entry.images:,}" in row
-    assert f"{entry.channels} x 64 x 64" in row
+    assert f"{entry.channels} x {entry.side} x {entry.side}" in row
     assert row.endswith(" no |") == (not entry.wanted)
     for factor in entry.factors:
-        assert f"| `{factor.name}` | {factor.size} | {factor.kind} |" in page
+        values = (
+            f"{factor.low:g} to {factor.high:g} | continuous"
+            if isinstance(factor, Continuous)
+            else (f"{factor.size} | {factor.kind}")
+        )
+        assert f"| `{factor.name}` | {values} |" in page
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)

@@ -10,6 +10,7 @@ SOURCE = ROOT / "src"
 # A module may import from its own part and from the parts above it in this list.
 LAYERS = [
     {"errors", "lazy", "layout", "progress", "display.notebook", "display.inline_figure", "display.theme"},
+    {"cpu_settings"},
     {"places", "files", "column_mapping"},
     {"plugins.loading", "zoo"},
     {"compilation"},
@@ -27,6 +28,7 @@ LAYERS = [
     {"runs.train"},
     {"evaluation"},
     {"impossibility", "sparse", "reasoning", "integrations", "migration"},
+    {"directions"},
     {"runs.gallery", "plugins.contract"},
     {"study"},
     {"selection"},
@@ -40,6 +42,7 @@ WITHOUT_TORCH = {
     "errors",
     "lazy",
     "layout",
+    "cpu_settings",
     "progress",
     "display.notebook",
     "display.inline_figure",

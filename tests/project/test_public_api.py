@@ -14,6 +14,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 MODULES = (
     "unweave",
     "unweave.data",
+    "unweave.directions",
     "unweave.evaluation",
     "unweave.explore",
     "unweave.impossibility",

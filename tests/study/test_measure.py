@@ -14,12 +14,16 @@ from unweave.errors import UnweaveError
 from unweave.progress import no_progress
 from unweave.runs.spec import RunSpec
 from unweave.study import StudyFolder, StudySpec, evaluation_time, measure, preset_named
-from unweave.study.display import evaluation_lines, training_table
+from unweave.study.display import forecast_lines, training_table
+from unweave.study.engines.local import Post
 from unweave.study.evaluation_time import EvaluationTime, metrics_time
+from unweave.study.forecast import START_UP, Crew, Forecast
 from unweave.study.measure import Kind, Part, Timed, measured_rate, parts_of, timed
 from unweave.study.planner import make_units, plan_of
 from unweave.study.spec import grid
+from unweave.study.work import TrainAndScore
 
+HOUR = 3600
 WITHOUT_FILES = ["scream_dsprites", "smallnorb", "cars3d", "shapes3d"]
 KINDS = {(1, 0): 21_400.0, (1, 1): 9_700.0, (3, 0): 18_100.0, (3, 1): 8_900.0}  # of an H200
 
@@ -137,24 +141,55 @@ def test_a_table_says_what_was_not_measured_and_in_what_kinds_differ() -> None:
     assert lines[4] == "~ not measured: as slow as the slowest that was"
 
 
-def test_the_lines_about_evaluation() -> None:
-    hour = 3600.0
-    assert evaluation_lines(EvaluationTime(100 * hour), 10 * hour, 4, 1000, False) == [
-        "evaluation of 1,000 runs: 360 seconds of a core each, 25.0 hours more on 4 cores",
-        "about 35.0 hours in all",
+def forecast(crew: Crew, evaluation: EvaluationTime, units: int = 5) -> Forecast:
+    """1,000 runs in populations that train ten hours in all, one after another."""
+    steps = tuple([10 * HOUR // units] * units)
+    trained = replace(part(1, 0, 1000, 10 * HOUR), unit_steps=steps)
+    return Forecast([Timed(trained, 1.0)], crew, evaluation, 1000)
+
+
+def test_without_a_gpu_the_same_processes_train_and_measure() -> None:
+    one, two = Crew(1, 1, 2, 2, separate=False), Crew(2, 2, 2, 2, separate=False)
+    assert forecast(one, EvaluationTime(100 * HOUR)).total == START_UP + 110 * HOUR
+    assert forecast_lines(forecast(one, EvaluationTime(100 * HOUR)), only_here=False) == [
+        "evaluation of 1,000 runs: 360 seconds each, 4.2 days more",
+        "about 4.6 days in all with 1 worker of 2 threads",
     ]
-    assert evaluation_lines(EvaluationTime(90 * hour, 3 * hour, True), 10 * hour, 16, 1000, False) == [
-        "evaluation of 1,000 runs: 324 seconds of a core each, 3.0 hours more of the GPU to encode, and "
-        "meanwhile 6.0 hours of 15 cores",
-        "about 13.0 hours in all",
+    # Five populations of two hours: one worker takes three of them.
+    assert forecast(two, EvaluationTime(100 * HOUR)).total == START_UP + (6 + 50) * HOUR
+
+
+def test_with_a_gpu_other_processes_measure_meanwhile() -> None:
+    one, two = Crew(1, 15, 2, 1, separate=True), Crew(2, 14, 2, 1, separate=True)
+    # The scores of the last of five populations come after its training: a fifth of 6 hours.
+    found = forecast(one, EvaluationTime(90 * HOUR, 3 * HOUR))
+    assert found.total == pytest.approx(START_UP + (10 + 3 + 6 / 5) * HOUR)
+    assert forecast_lines(found, only_here=False) == [
+        "evaluation of 1,000 runs: 324 seconds each, 3.0 hours more of the GPU to encode, and meanwhile "
+        "6.0 hours of 15 processes",
+        "about 14.2 hours in all with 1 GPU",
     ]
-    lines = evaluation_lines(EvaluationTime(900 * hour, 3 * hour, True), 10 * hour, 16, 1000, True)
+    slow = forecast(one, EvaluationTime(900 * HOUR, 3 * HOUR))
+    assert slow.total == pytest.approx(START_UP + 60 * HOUR)
+    lines = forecast_lines(slow, only_here=True)
     assert lines[0].startswith("evaluation of 1,000 runs, whose data is here: 3,240 seconds")
-    assert lines[1] == "about 2.5 days in all, but for evaluating the others"
+    assert lines[1] == "about 2.5 days in all with 1 GPU, but for evaluating the others"
+    # Three of the five populations train on the first GPU, and each encodes for its half.
+    assert forecast(two, EvaluationTime(14 * HOUR, 2 * HOUR)).total == pytest.approx(
+        START_UP + (6 + 1 + 1 / 5) * HOUR
+    )
+
+
+def test_the_processes_of_a_study() -> None:
+    work = TrainAndScore("cuda", hand_over=True)
+    gpus = [Post(("train",), work, 2, gpu) for gpu in "01"] + [Post(("evaluate",), work, 1, "0")] * 6
+    assert Crew.of(gpus) == Crew(2, 6, 2, 1, separate=True)
+    shared = [Post(("evaluate", "train"), TrainAndScore("cpu", jobs=3), 3)] * 2
+    assert Crew.of(shared) == Crew(2, 2, 3, 3, separate=False)
 
 
 @pytest.mark.parametrize(
-    ("device", "core", "gpu"),
+    ("device", "seconds", "gpu"),
     [
         # Two representations of 10 s; 500 images asked for, at 0.1 s; the grid of dSprites, 737,280 images,
         # is larger than that, so that not all of it would be encoded.
@@ -164,9 +199,9 @@ def test_the_lines_about_evaluation() -> None:
     ],
 )
 def test_a_gpu_encodes_and_cores_make_what_is_drawn_anew(
-    monkeypatch: pytest.MonkeyPatch, device: str, core: float, gpu: float
+    monkeypatch: pytest.MonkeyPatch, device: str, seconds: float, gpu: float
 ) -> None:
-    def encoding(_run: RunSpec, _truth: object, on: torch.device) -> float:
+    def encoding(_run: RunSpec, _truth: object, on: torch.device, _threads: int) -> float:
         return 0.001 if on.type == "cuda" else 0.1
 
     monkeypatch.setattr(evaluation_time, "metrics_time", lambda *_: (10.0, 500))
@@ -181,8 +216,7 @@ def test_a_gpu_encodes_and_cores_make_what_is_drawn_anew(
     )
     data = {name: load(name) for name in ("dsprites", "color_dsprites")}
     found = evaluation_time.evaluation_time(spec, spec.runs, data, torch.device(device))
-    assert (found.core, found.gpu) == pytest.approx((core, gpu))
-    assert found.on_gpu == (device == "cuda")
+    assert (found.seconds, found.gpu) == pytest.approx((seconds, gpu))
 
 
 def test_a_grid_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +225,7 @@ def test_a_grid_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluation_time, "making_time", lambda _truth: 0.25)
     spec, data = tiny_spec("0"), {"dsprites": load("dsprites")}
     found = evaluation_time.evaluation_time(spec, spec.runs[:1], data, torch.device("cpu"))
-    assert found.core == 737_280
+    assert found.seconds == 737_280
 
 
 @pytest.mark.parametrize(
@@ -257,7 +291,7 @@ def test_the_plan_of_a_study(
     # dSprites: 2 x 10 s and a grid of 737.28 s; colour and noisy: 2 x (10 + 1000) s; 1,800 runs each.
     seconds = (757.28 + 2 * 2020) / 3
     assert lines[start + 8].startswith(
-        f"evaluation of 5,400 runs, whose data is here: {seconds:,.0f} seconds of a core each, "
+        f"evaluation of 5,400 runs, whose data is here: {seconds:,.0f} seconds each, "
     )
     assert lines[start + 9].startswith("about ")
     assert lines[start + 9].endswith(" in all, but for evaluating the others")

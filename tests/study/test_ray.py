@@ -16,6 +16,7 @@ from threading import Timer
 import pandas as pd
 import pytest
 
+from study.gpu_notes import NotesGPUs, gpus_by_process
 from study.noted import Noted, lines_of
 from study.tiny import Pretend, tiny_spec
 from unweave.errors import UnweaveError
@@ -243,6 +244,18 @@ def test_what_is_wrong_with_a_machine_stops_the_study(address: str, tmp_path: Pa
     with pytest.raises(UnweaveError, match=r"of the Ray cluster: .*unweave data fetch"):
         run_ray(study, plan_of(study, 2), TrainAndScore("cpu", tmp_path), address)
     assert set(Ledger(study.path / "ledger.sqlite").states().values()) == {"ready", "waiting"}
+
+
+def test_each_task_sees_one_of_the_gpus_of_its_machine(address: str, tmp_path: Path) -> None:
+    """Two simulated GPUs: Ray counts them, and tells each task which one it has."""
+    study, diary = StudyFolder.create(tmp_path / "s", tiny_spec("0")), tmp_path / "diary"
+    with node(SECOND, tmp_path, f"--address={address}", "--num-gpus=2"):
+        wait_until(lambda: any(machine.get("GPU") == 2 for machine in machines()))
+        assert portion_for(TrainAndScore("cuda")) == Portion(0, 1)
+        work = NotesGPUs(diary, seconds=2)
+        run_ray(study, plan_of(study, 1), work, address, portion=Portion(0, 1))
+    assert set(gpus_by_process(diary, "train").values()) == {"0", "1"}
+    wait_until(lambda: len(machines()) == 1)
 
 
 def test_a_gpu_that_the_cluster_does_not_have(address: str, tmp_path: Path) -> None:

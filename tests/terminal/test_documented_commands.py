@@ -31,11 +31,15 @@ DVAE = "needs results of disentangling-vae; see tests/migration"
 REASONING = "encodes thousands of images; tests/reasoning/test_reason.py runs it on a few"
 REASONS = {
     "data fetch cars3d": DOWNLOADS,
+    "data fetch causal3dident": DOWNLOADS,
+    "data fetch chairs3d": DOWNLOADS,
     "data fetch dsprites": DOWNLOADS,
+    "data fetch fashion_mnist": DOWNLOADS,
     "data fetch mpi3d_toy": DOWNLOADS,
     "data fetch scream_dsprites": DOWNLOADS,
     "data fetch shapes3d": DOWNLOADS,
     "data fetch smallnorb": DOWNLOADS,
+    "data fetch three_d_ident": DOWNLOADS,
     "data render shapes3d": OFFICIAL,
     "data render dsprites": "writes a table of 377 MB; tests/data/test_cache.py writes small ones",
     "data render NAME": "writes a table of hundreds of MB; tests/data/test_cache.py writes small ones",
@@ -134,11 +138,18 @@ REPLACED = {
     "study run studies/capacity --metrics dci_es,infomec": "study run studies/capacity --metrics mig",
     "study status /project/smoke": "study status studies/small",
     "study status /project/sprites": "study status studies/small",
+    "train vd_vae --data dsprites --layers 24 --width 128 --seed 0": (
+        "train vd_vae --data dsprites --layers 24 --width 8 --seed 0"
+    ),
+    "train glow --data rooms --n-levels 4 --depth 16 --width 256 --seed 0": (
+        "train glow --data rooms --n-levels 4 --depth 1 --width 8 --seed 0"
+    ),
 }
 # Options that make a command small; they take the place of those that it has.
 SMALL: dict[str, dict[str, list[str]]] = {
     "downstream": {"--sizes": ["10"], "--test": ["20"], "--repeats": ["2"], "--predictor": ["logistic"]},
     "compare": {"--metrics": ["mig"], "--points": ["60", "30"], "--repeats": ["2"]},
+    "directions": {"--images": ["60"]},
     "evaluate": {"--metrics": ["mig,dci"], "--points": ["60", "30"]},
     "explore": {"--no-open": []},
     "impossibility": {"--metrics": ["mig"], "--points": ["60", "30"]},
@@ -153,7 +164,8 @@ SMALL: dict[str, dict[str, list[str]]] = {
 }
 SMALLER = {"--seeds": "0-1", "--repeats": "2"}
 GROUPS = ("data", "methods", "metrics", "study")
-NOT_HERE = ("cars3d", "smallnorb")  # data sets whose official files are not part of the project
+# Data sets whose official files are not part of the project.
+NOT_HERE = ("cars3d", "mnist", "smallnorb", "yale_b")
 
 COMMANDS = documented_commands()
 TRAINING = [command for command in COMMANDS if command.words[0] == "train"]

@@ -15,7 +15,7 @@ from unweave.errors import UnweaveError
 from unweave.methods.sampling import Images as SingleImages
 from unweave.nn.draws import PopulationDraws
 from unweave.streams import Stream
-from unweave.training import batches
+from unweave.training import batches, image_tables
 from unweave.training.batches import Batches, Data, HostBatches, ResidentBatches, batches_of
 
 CPU = torch.device("cpu")
@@ -117,7 +117,7 @@ def test_collections_are_drawn_on_the_host() -> None:
 def test_what_becomes_resident(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "ResidentBatches", lambda *_: None)
     room = 3 * 2 * 4 * 4 * 4 * 64 * 64 // 8  # bytes of the part of dSprites, as bits
-    monkeypatch.setattr(batches, "_room", lambda _: room)
+    monkeypatch.setattr(image_tables, "free_memory", lambda _: 2 * room)  # of which half may be taken
     cuda = torch.device("cuda")
 
     def resident(data: Data, device: torch.device = cuda) -> bool:

@@ -11,11 +11,12 @@ from cyclopts import App, Parameter
 
 from unweave.commands.console import console, print_problem, progress
 from unweave.commands.listing import Listing
+from unweave.errors import UnweaveError
 from unweave.progress import Progress
 
 if TYPE_CHECKING:
-    from unweave.data.collection import Collection
-    from unweave.data.grid import GroundTruth
+    from unweave.data.collection import Collection, Continuous
+    from unweave.data.grid import Factor, GroundTruth
 
 data_app = App(name="data", help="Ground truths: list them, look at them, fetch their files.")
 
@@ -41,7 +42,7 @@ def list_data(*, files: Files | None = None) -> None:
     root = data_root((files or Files()).data_root)
     table = Listing("name", "images", "channels", "factors", "needs a file?", "is it here?", below="factors")
     for entry in (*CATALOGUE, *plugin_entries(print_problem)):
-        factors = ", ".join(f"{factor.name} {factor.size}" for factor in entry.factors)
+        factors = ", ".join(_factor_words(factor) for factor in entry.factors)
         present = "yes" if entry.is_here(root) else f"no: unweave data fetch {entry.name}"
         need = "yes" if entry.wanted else "no"
         table.add_row(entry.name, f"{entry.images:,}", str(entry.channels), factors, need, present)
@@ -97,10 +98,15 @@ def fetch(name: str, *, files: Files | None = None) -> None:
     from unweave.places import data_root
 
     entry = entry_of(name)
-    if not entry.files:
+    if not entry.wanted:
         print(f"{name} needs no file: unweave renders it.")
         return
     folder = data_root((files or Files()).data_root) / entry.folders[0]
+    if not entry.files:
+        raise UnweaveError(
+            f"the files of {name} cannot be downloaded. Get them from {entry.card.homepage}, and put "
+            f"them into {folder} so that there is {' or '.join(entry.wanted)}."
+        )
     with progress(f"fetching {name}") as tell:
         paths = fetch_files(name, entry.files, folder, tell)
     print(f"{name}: {len(paths)} files in {folder}")
@@ -144,6 +150,10 @@ def inspect(name: str, *, table: Path | None = None, files: Files | None = None)
         sheet.add_row(what, "yes" if possible else "no", why)
     print(f"{data.name}: {len(data):,} x {data.shape} ({data.source})")
     console().print(sheet)
+
+
+def _factor_words(factor: Factor | Continuous) -> str:
+    return f"{factor.name} {getattr(factor, 'size', 'continuous')}"
 
 
 def _open(name: str, files: Files, tell: Progress, table: Path | None) -> GroundTruth | Collection:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unweave.commands.console import console, progress
 from unweave.commands.listing import Listing
@@ -95,6 +95,8 @@ def _evaluate(path: Path, options: Options, tell: Progress | None) -> tuple[list
     """The scores of a run or file, and the file that they are kept in, if any."""
     if path.suffix.lower() == ".onnx":
         return evaluate_network(path, options, tell), None
+    if path.suffix.lower() == ".safetensors":
+        return evaluate_directions(path, options, tell), None
     if not path.is_dir():
         if options.on != "training":
             raise UnweaveError(f"--on belongs to runs and encoders; {path} is a file of codes.")
@@ -134,20 +136,32 @@ def evaluate_network(path: Path, options: Options, tell: Progress | None = None)
 
     if options.data is None:
         raise UnweaveError(f"{path} is an encoder and needs data to encode: add --data dsprites.")
-    data, effort = open_data(options.data, options.data_root), options.effort
+    data = open_data(options.data, options.data_root)
+    device = None if options.device == "auto" else options.device
+    return _evaluate_encoder(path, options, tell, data=data, device=device, standardise=options.standardise)
+
+
+def evaluate_directions(path: Path, options: Options, tell: Progress | None = None) -> list[Scores]:
+    """Scores of a run or network, read along the directions in a file of `unweave directions`."""
+    from unweave.directions import open_encoder
+
+    encoder = open_encoder(path, data=options.data, data_root=options.data_root, device=options.device)
+    return _evaluate_encoder(encoder, options, tell)
+
+
+def _evaluate_encoder(encoder: Any, options: Options, tell: Progress | None, **how: Any) -> list[Scores]:
+    effort = options.effort
     return [
         evaluate(
-            path,
-            data=data,
+            encoder,
             on=options.on,
-            standardise=options.standardise,
             metrics=options.metrics,
             representation=representation,
             points=effort.points,
             repeats=effort.repeats,
             seed=effort.seed,
-            device=None if options.device == "auto" else options.device,
             tell=tell,
+            **how,
         )
         for representation in options.representations
     ]

@@ -16,7 +16,7 @@ from unweave.zoo import run_path
 if TYPE_CHECKING:
     from unweave.evaluation.frozen import EncoderOptions
 
-ARRAYS, ONNX = ".npz", ".onnx"
+ARRAYS, ONNX, DIRECTIONS = ".npz", ".onnx", ".safetensors"
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,20 @@ def subject_named(named: Named) -> Subject:
     [path] = map(run_path, named.subjects)
     if path.suffix.lower() == ARRAYS:
         return subject_of_code_file(path)
+    if path.suffix.lower() == DIRECTIONS:
+        return _directions(path, named)
     if _is_model(path):
         return _model(named)
     return subject_at(path, named.device, named.data_root, named.data, wait=named.wait)
+
+
+def _directions(path: Path, named: Named) -> Subject:
+    """A run or network whose codes are read along directions, which `unweave directions` wrote."""
+    from unweave.directions import open_encoder
+    from unweave.explore.own_model import OwnParts
+
+    model = open_encoder(path, data=named.data, data_root=named.data_root, device=named.device)
+    return subject_of_parts(OwnParts(model, name=model.name), model.data)
 
 
 def _is_model(path: Path) -> bool:

@@ -71,7 +71,7 @@ def codes_of_run(run: Run, representation: str, effort: Effort, tell: Progress |
 def factors_of_data(name: str, effort: Effort) -> Subject:
     """Uniformly drawn factors of a data set, which are perfect codes; its files are not needed."""
     [entry] = [entry for entry in CATALOGUE if entry.name == name]
-    sizes, names = zip(*((factor.size, factor.name) for factor in entry.factors), strict=True)
+    sizes, names = zip(*((factor.size, factor.name) for factor in entry.grid_factors), strict=True)
     factors = Stream.of(effort.seed).child("factors").integers(sum(effort.points), sizes)
     return Subject(f"the factors of {name} as codes", factors, factors, names, names)
 

@@ -16,17 +16,15 @@ from cyclopts import App, Parameter
 from unweave.commands.command_app import TABLE, check_output, command_app
 from unweave.commands.console import detail, is_quiet, is_verbose, resume_line, say, say_next
 from unweave.commands.watch import watching
-from unweave.data import GroundTruth
 from unweave.errors import UnweaveError
-from unweave.layout import ERROR_FILE, LEDGER_FILE, SCORES_FILE
-from unweave.study.display import evaluation_lines, study_display, training_table
+from unweave.layout import ERROR_FILE, LEDGER_FILE
+from unweave.study.display import forecast_lines, study_display, training_table
 from unweave.study.engines.engine import Engine, engine_named
-from unweave.study.engines.local import cores
 from unweave.study.engines.slurm import submitted_jobs
-from unweave.study.evaluation_time import evaluation_time
-from unweave.study.folder import StudyFolder, missing_data, open_named
+from unweave.study.folder import StudyFolder, missing_data
+from unweave.study.forecast import forecast_of
 from unweave.study.ledger import Ledger
-from unweave.study.measure import SECONDS, parts_of, timed
+from unweave.study.measure import SECONDS
 from unweave.study.planner import Unit, cost_of, plan_of, population_size, read_plan
 from unweave.study.presets import PRESETS
 from unweave.study.progress import status_of, status_of_folders
@@ -324,7 +322,8 @@ def _print_time(
 ) -> None:
     """Train each kind of run for some seconds, measure made-up codes, and say how long all of it takes."""
     chosen = pick_device(device)
-    parts = timed(parts_of(study, units, missing), device, data_root)
+    forecast = forecast_of(study, units, missing, device, data_root)
+    parts = forecast.parts
     populations = [entry.part.together for entry in parts if entry.measured]
     sizes = " or ".join(dict.fromkeys(str(len(runs)) for runs in populations))
     data = " and ".join(dict.fromkeys(runs[0].data for runs in populations))
@@ -332,16 +331,7 @@ def _print_time(
     print("\n".join(training_table(parts)))
     if missing:
         print("data sets without local files are estimated from one with the same number of channels")
-    runs = [run for run in study.spec.runs if run.data not in missing]
-    left = [run for run in runs if not (study.run_path(run.id) / SCORES_FILE).exists()]
-    names = dict.fromkeys(run.data for run in left)
-    opened = {name: open_named(name, study.spec.reference(name), data_root) for name in names}
-    truths = {name: data for name, data in opened.items() if isinstance(data, GroundTruth)}
-    left = [run for run in left if run.data in truths]
-    if left:
-        evaluation = evaluation_time(study.spec, left, truths, chosen)
-        training = sum(entry.seconds for entry in parts)
-        print("\n".join(evaluation_lines(evaluation, training, cores(), len(left), bool(missing))))
+    print("\n".join(forecast_lines(forecast, bool(missing))))
 
 
 def _describe(spec: StudySpec, units: list[Unit]) -> None:

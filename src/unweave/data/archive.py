@@ -27,7 +27,7 @@ def unpacked(archive: Path, file: OfficialFile) -> list[Path]:
     """The members of the archive, if its marker is there and they are as it says; else nothing."""
     with suppress(FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
         record = json.loads(_marker(archive).read_text())
-        paths = {archive.with_name(name): size for name, size in record["members"].items()}
+        paths = {archive.parent / name: size for name, size in record["members"].items()}
         if record["checksum"] == file.checksum and all(p.stat().st_size == n for p, n in paths.items()):
             return list(paths)
     return []
@@ -39,24 +39,27 @@ def unpack(archive: Path, file: OfficialFile) -> list[Path]:
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
     try:
-        names = _extract(archive, file.unpack, scratch)
+        names = _extract(archive, file, scratch)
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
     sizes = {name: (scratch / name).stat().st_size for name in names}
     for name in names:
-        (scratch / name).replace(archive.with_name(name))
+        target = archive.parent / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (scratch / name).replace(target)
     record = scratch / "members"
     record.write_text(json.dumps({"checksum": file.checksum, "members": sizes}, indent=1))
     record.replace(_marker(archive))
-    scratch.rmdir()
+    shutil.rmtree(scratch)
     archive.unlink()
-    return [archive.with_name(name) for name in names]
+    return [archive.parent / name for name in names]
 
 
-def _extract(archive: Path, wanted: str, folder: Path) -> list[str]:
-    """Put the wanted members flat into the folder; return their names in order."""
-    names: list[str] = []
+def _extract(archive: Path, file: OfficialFile, folder: Path) -> list[str]:
+    """Put the wanted members into the folder, flat or with their own folders; return their names in order."""
+    names: set[str] = set()
+    wanted = file.unpack
     try:
         with tarfile.open(archive) as tar:
             for member in tar:
@@ -64,17 +67,13 @@ def _extract(archive: Path, wanted: str, folder: Path) -> list[str]:
                 # Names with a dot in front are what an operating system left in the archive.
                 if not member.isreg() or not path.match(wanted) or path.name.startswith("."):
                     continue
-                if path.name in names:
-                    raise UnweaveError(
-                        f'{archive} has two members "{path.name}"; "{wanted}" must choose one.'
-                    )
+                name = path.as_posix() if file.tree else path.name
+                if name in names:
+                    raise UnweaveError(f'{archive} has two members "{name}"; "{wanted}" must choose one.')
                 if path.is_absolute() or ".." in path.parts:
                     raise UnweaveError(f'{archive} has a member that points outside of it, "{path}".')
-                stored = tar.extractfile(member)
-                if stored is not None:
-                    with stored, (folder / path.name).open("wb") as out:
-                        shutil.copyfileobj(stored, out)
-                names.append(path.name)
+                _copy(tar, member, folder / name)
+                names.add(name)
     except _BROKEN as error:
         raise UnweaveError(
             f"{archive} cannot be unpacked: {error}. Delete it and run the command again."
@@ -82,6 +81,14 @@ def _extract(archive: Path, wanted: str, folder: Path) -> list[str]:
     if not names:
         raise UnweaveError(f'{archive} has no member "{wanted}". Delete it and run the command again.')
     return sorted(names)
+
+
+def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
+    stored = tar.extractfile(member)
+    if stored is not None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with stored, target.open("wb") as out:
+            shutil.copyfileobj(stored, out)
 
 
 def _marker(archive: Path) -> Path:

@@ -6,11 +6,28 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from unweave.data.collection import Collection
 from unweave.data.conditions.naming import conditioned_entry, preset_of, split_name
 from unweave.data.entry import Entry
 from unweave.data.grid import GroundTruth
 from unweave.data.own.plugin import entry_at
-from unweave.data.sets import cars3d, dsprites, glyphs, mpi3d, rooms, shapes3d, smallnorb, sprite_variants
+from unweave.data.sets import (
+    cars3d,
+    celeba,
+    chairs3d,
+    dsprites,
+    faces3d,
+    falcor3d,
+    glyphs,
+    mnist,
+    mpi3d,
+    rooms,
+    shapes3d,
+    smallnorb,
+    sprite_variants,
+    three_d_ident,
+    yale_b,
+)
 from unweave.places import data_root
 from unweave.plugins.loading import (
     check_entry_name,
@@ -36,6 +53,16 @@ CATALOGUE = (
     mpi3d.TOY,
     mpi3d.REALISTIC,
     mpi3d.REAL,
+    chairs3d.ENTRY,
+    faces3d.ENTRY,
+    falcor3d.LIVING_ROOM,
+    falcor3d.KITCHEN,
+    mnist.DIGITS,
+    mnist.ARTICLES,
+    celeba.ENTRY,
+    yale_b.ENTRY,
+    three_d_ident.ENTRY,
+    three_d_ident.CAUSAL_ENTRY,
 )
 LONG = 20  # characters of a condition, above which the name of a preset is shorter
 
@@ -85,7 +112,7 @@ def short_name(name: str) -> str:
     base, text = split_name(name)
     if len(text) <= LONG or not has_condition(name):
         return name
-    preset = preset_of(text, entry_of(base).factors)
+    preset = preset_of(text, entry_of(base).grid_factors)
     return f"{base}:{preset}" if preset else name
 
 
@@ -98,10 +125,17 @@ def plugin_entries(problem: Callable[[str], None]) -> list[Entry]:
 def load(
     name: str, root: str | Path | None = None, *, check: bool = True, progress: Progress | None = None
 ) -> GroundTruth:
-    """Open a data set by name.
+    """Open a data set by name, if it is a full grid of factors; `open_data` opens the others, too.
 
     Official files are looked for under root, or under $UNWEAVE_DATA, or in the cache folder, and compared
     with their published checksums unless check is False. `progress` is called while a file is
     decoded into the cache.
     """
+    return entry_of(name).load_grid(data_root(root), check=check, progress=progress)
+
+
+def load_any(
+    name: str, root: str | Path | None = None, *, check: bool = True, progress: Progress | None = None
+) -> GroundTruth | Collection:
+    """Open a data set by name, as `load` does; one without a full grid of factors is a collection."""
     return entry_of(name).load(data_root(root), check=check, progress=progress)

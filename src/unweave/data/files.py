@@ -31,7 +31,7 @@ class OfficialFile:
     `checksum` is "sha256:<hex>", "md5:<hex>", "git:<hex>" (the git blob id: SHA-1 of "blob <size>", a zero
     byte and the content), or "" where none is published. `size` is in bytes. `urls` are tried in order.
     `unpack` is for a tar archive: the members that are wanted, matched from the right of their paths as
-    in "*.mat" or "cars/*.mat"; "" where the file itself is wanted.
+    in "*.mat" or "cars/*.mat"; "" where the file itself is wanted. With `tree`, members keep their folders.
     """
 
     name: str
@@ -39,6 +39,7 @@ class OfficialFile:
     size: int | None = None
     urls: tuple[str, ...] = ()
     unpack: str = ""
+    tree: bool = False
 
     def __post_init__(self) -> None:
         if self.name in ("", "..") or self.name != Path(self.name).name:

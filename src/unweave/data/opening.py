@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
-from unweave.data.catalogue import CATALOGUE, has_condition, load
+from unweave.data.catalogue import CATALOGUE, has_condition, load, load_any
 from unweave.data.collection import Collection, obstacle_to_grid
 from unweave.data.conditions.naming import conditioned
 from unweave.data.grid import GroundTruth
@@ -53,7 +53,7 @@ def open_data(
             raise UnweaveError(
                 f"{named} has its own factors and image size. Table, size and fit are for your own data."
             )
-        return load(named, root, check=check, progress=progress)
+        return load_any(named, root, check=check, progress=progress)
     if not str(named):
         raise _unknown(named)
     base, condition = _split_place(named)
@@ -157,7 +157,7 @@ def reopen(
     elif reference is not None:
         data = _open_recorded(reference, root)
     elif _is_known(name):
-        data = load(name, root)
+        data = load_any(name, root)
     else:
         raise UnweaveError(
             f'the run was trained on data that was given as an object, "{name}" ({record["data_source"]}), '

@@ -2,21 +2,30 @@
 
 from typing import TYPE_CHECKING
 
+from unweave.evaluation.clusters import FoundClusters, found_clusters
 from unweave.evaluation.compare import Comparison, Difference, compare
 from unweave.evaluation.downstream import DownstreamCurves, downstream
 from unweave.evaluation.equivariance import EquivarianceCurve, equivariance
 from unweave.evaluation.evaluate import evaluate
 from unweave.evaluation.generalisation import Generalisation, generalisation
+from unweave.evaluation.layer_scores import LayerScores, score_layers
 from unweave.evaluation.preprocessing import Preprocessing
 from unweave.evaluation.scores import Score, Scores
 from unweave.lazy import lazy_names
 
+if TYPE_CHECKING:
+    from unweave.evaluation.flow_latents import AttributeDirections, FlowLatents
+
 __all__ = [
+    "AttributeDirections",
     "Comparison",
     "Difference",
     "DownstreamCurves",
     "EquivarianceCurve",
+    "FlowLatents",
+    "FoundClusters",
     "Generalisation",
+    "LayerScores",
     "Preprocessing",
     "Score",
     "Scores",
@@ -24,8 +33,11 @@ __all__ = [
     "downstream",
     "equivariance",
     "evaluate",
+    "found_clusters",
     "generalisation",
+    "score_layers",
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = lazy_names(__name__)
+    FLOWS = "unweave.evaluation.flow_latents"  # needs torch
+    __getattr__ = lazy_names(__name__, {"AttributeDirections": FLOWS, "FlowLatents": FLOWS})

@@ -17,17 +17,11 @@ from unweave.errors import UnweaveError
 from unweave.evaluation.factor_table import FactorTable, held_out_values, read_factor_table
 from unweave.evaluation.inputs import check_order, read_codes, read_factors
 from unweave.evaluation.intervals import half_of
+from unweave.evaluation.likelihoods import CHUNK, Bits, Losses, likelihood_of
 from unweave.evaluation.posteriors import EncodeImages, Posterior, joined
-from unweave.evaluation.sources import (
-    CHUNK,
-    BlocksOfCodes,
-    FactorsOfBlocks,
-    Losses,
-    Sample,
-    columns_of_blocks,
-    likelihood_of,
-)
+from unweave.evaluation.sources import BlocksOfCodes, FactorsOfBlocks, Sample, columns_of_blocks
 from unweave.evaluation.standardising import Columns
+from unweave.evaluation.tokens import Tokens
 from unweave.metrics.checks import FactorError, check_codes, in_own_precision
 from unweave.metrics.kinds import FactorKind, KindLike, factor_labels, stated_kinds
 from unweave.metrics.representation import Representation
@@ -64,6 +58,9 @@ class ArraySource:
     repeats_are_halves: bool = True
     discrete: bool = False
     unscaled: Columns | None = None
+    readout: str = ""
+    tokens: Tokens | None = None
+    bits: Bits | None = None
     restricted: bool = False
     held_out: bool = False
 
@@ -130,6 +127,7 @@ class ArraySource:
             matched,
             standardised=self.unscaled is not None,
             blocks=block_word(columns_of_blocks(self), self.names),
+            readout=self.readout,
         )
 
     @property

@@ -177,7 +177,9 @@ def compare(
     )
     conditions = first.source.conditions(effort.points)
     standardised = any(opened.source.unscaled is not None for opened in (first, second))
-    conditions = conditions._replace(standardised=standardised)
+    conditions = conditions._replace(
+        standardised=standardised, readout=_readouts(first.source, second.source)
+    )
     differences = tuple(
         _difference(name, metric, metric.protocol(representation, conditions), of_a, of_b)
         for name, metric in _common_scores(of_a, of_b).items()
@@ -196,6 +198,11 @@ def compare(
         repeats,
         (*notes, *no_interval_notes([row.name for row in differences if row.low is None])),
     )
+
+
+def _readouts(a: Source, b: Source) -> str:
+    """The protocol's word for the directions that codes were read along; both words if they differ."""
+    return a.readout if a.readout == b.readout else f"{a.readout or 'codes'}|{b.readout or 'codes'}"
 
 
 def _of_each(log_var: Any, test: Any, transform: Any) -> tuple[Sequence[Any], ...]:

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unweave.data import GroundTruth
 from unweave.errors import UnweaveError
 from unweave.evaluation.frozen import EncoderOptions, FrozenEncoder, is_module
 from unweave.evaluation.onnx_model import OnnxModel
 from unweave.evaluation.posteriors import (
+    EncodeFactors,
     EncodeImages,
     EncoderError,
     Posterior,
@@ -23,8 +25,9 @@ from unweave.evaluation.posteriors import (
     explain_failure,
     pair_of,
 )
+from unweave.evaluation.read_encoder import ReadEncoder
 
-__all__ = ["EncodeImages", "EncoderError", "Posterior", "encoder_of", "frozen_encoder"]
+__all__ = ["EncodeImages", "EncoderError", "Posterior", "encoder_of", "factor_encoder", "frozen_encoder"]
 
 
 def encoder_of(subject: Any) -> EncodeImages:
@@ -38,6 +41,8 @@ def encoder_of(subject: Any) -> EncodeImages:
     """
     if isinstance(subject, FrozenEncoder):
         return subject
+    if isinstance(subject, ReadEncoder):
+        return subject.posterior
     if is_run(subject):
         return lambda images: as_posterior(pair_of(subject.posterior(images)), len(images))
     if is_module(subject) or isinstance(subject, OnnxModel):
@@ -51,6 +56,19 @@ def encoder_of(subject: Any) -> EncodeImages:
         "what is to be evaluated must be codes and factors, a run, a torch module, an ONNX file, an object "
         f"with transform, or a function from images to codes; got {type(subject).__name__}."
     )
+
+
+def factor_encoder(subject: Any, truth: GroundTruth) -> EncodeFactors | None:
+    """How a run on a GPU makes and encodes images of stochastic data there; None if the host makes them.
+
+    The grid of other data is encoded once, so a table of it on the GPU would be read once only.
+    """
+    if not truth.stochastic or not is_run(subject) or subject.device.type != "cuda":
+        return None
+    # Here, because torch takes seconds to import; a run has imported it already.
+    from unweave.evaluation.device_encoder import DeviceEncoder, can_make_images
+
+    return DeviceEncoder(subject, truth) if can_make_images(truth, subject.device) else None
 
 
 def frozen_encoder(subject: Any, options: EncoderOptions) -> FrozenEncoder | None:

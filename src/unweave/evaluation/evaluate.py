@@ -14,13 +14,15 @@ from unweave.errors import UnweaveError
 from unweave.evaluation.arrays import ArraySource, collection_source
 from unweave.evaluation.choice import Wanted
 from unweave.evaluation.effort import POINTS, REPRESENTATIONS, Effort
-from unweave.evaluation.encoders import encoder_of, frozen_encoder
+from unweave.evaluation.encoders import encoder_of, factor_encoder, frozen_encoder
 from unweave.evaluation.frozen import EncoderOptions, FrozenEncoder
 from unweave.evaluation.inputs import read_block_factors, read_blocks
+from unweave.evaluation.likelihoods import Bits
 from unweave.evaluation.measuring import measure_choice, measure_source
 from unweave.evaluation.onnx_model import SUFFIX, OnnxModel
 from unweave.evaluation.outputs import Output
 from unweave.evaluation.parts import Part, check_part, part_of
+from unweave.evaluation.read_encoder import ReadEncoder, ReadOut
 from unweave.evaluation.scores import Scores
 from unweave.evaluation.sources import (
     BlocksOfCodes,
@@ -30,6 +32,7 @@ from unweave.evaluation.sources import (
     columns_of_blocks,
 )
 from unweave.evaluation.standardising import Columns
+from unweave.evaluation.tokens import flat_codes, tokens_of
 from unweave.metrics.kinds import KindLike
 from unweave.metrics.lookup import Asked
 from unweave.metrics.swap_consistency import Judge
@@ -78,6 +81,7 @@ def evaluate(
     - `evaluate(encode, data="dsprites")`: a function, a torch module, an ONNX file or a transformer of
       scikit-learn; see `unweave.evaluation.encoders.encoder_of` for how each is called.
     - `evaluate(run)`, `evaluate("runs/...")`: a run, on the data that it was trained on, or on `data`.
+    - `evaluate(tokens, factors, metrics="blocks")`: codes (n, k, d) are k blocks of d numbers.
 
     `on` says which part of data with a condition is measured: "training" is what the data draws, "all" are
     all combinations of factors, and "held_out" is what was held out. Metrics that fit something then fit it
@@ -140,12 +144,13 @@ class OpenedSource(NamedTuple):
 
     name: str
     source: Source
-    encoder: FrozenEncoder | None
+    encoder: FrozenEncoder | ReadEncoder[ReadOut] | None
+    code_notes: tuple[str, ...] = ()  # which codes of a run are measured
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How images were prepared; known once some were encoded."""
-        return self.encoder.notes if self.encoder else ()
+        """How images were prepared, known once some were encoded; and how directions were fitted."""
+        return self.encoder.notes if self.encoder else self.code_notes
 
 
 def open_source(
@@ -154,7 +159,8 @@ def open_source(
     """The source of a subject as `source_of` makes it; a network is made an encoder first."""
     encoder = frozen_encoder(subject, options) if factors is None or options.given else None
     source = source_of(encoder or subject, effort, factors=factors, **given)
-    return OpenedSource(_name_of(subject), source, encoder)
+    reading = subject if isinstance(subject, ReadEncoder) else encoder
+    return OpenedSource(_name_of(subject), source, reading, getattr(subject, "code_notes", ()))
 
 
 def nothing_measured(notes: Sequence[str]) -> UnweaveError:
@@ -191,20 +197,38 @@ def source_of(
     if factors is not None:
         _refuse_two_subjects(subject, data, is_run)
         _refuse_part(on, "codes")
-        source: Source = ArraySource.of(subject, factors, log_var, test, lenient=lenient, kinds=kinds)
+        source: Source = _array_source(subject, factors, log_var, test, lenient, kinds)
     else:
-        _check_encoder(subject, data, is_run, log_var is not None or test is not None)
-        chosen = subject.data if data is None else data
+        chosen = _data_of(subject, data, log_var is not None or test is not None)
         source = _encoder_source(subject, chosen, effort, lenient, tell, kinds, on)
     source.discrete = is_run and subject.spec.method.discrete_codes
+    source.bits = _bits_of_run(subject) if is_run else None
     source.unscaled = _unscaled_codes(subject, is_run, standardise)
     own_blocks = is_run and blocks is None
-    source.blocks = _blocks_of_run(subject) if own_blocks else read_blocks(blocks)
+    read = read_blocks if source.tokens is None else source.tokens.blocks
+    source.blocks = _blocks_of_run(subject) if own_blocks else read(blocks)
     if own_blocks and block_factors is None:
         source.block_factors = _block_factors_of_run(subject, source)
     else:
         source.block_factors = read_block_factors(block_factors, source.blocks, source.names)
     columns_of_blocks(source)  # refuses factors that two blocks should hold
+    return source
+
+
+def _array_source(
+    codes: Any,
+    factors: Any,
+    log_var: Any,
+    test: tuple[Any, Any] | None,
+    lenient: bool,
+    kinds: Mapping[str, KindLike] | None,
+) -> ArraySource:
+    tokens = tokens_of(codes)
+    if tokens is not None:
+        codes, log_var, test = flat_codes(tokens, codes, log_var, test)
+    source = ArraySource.of(codes, factors, log_var, test, lenient=lenient, kinds=kinds)
+    if tokens is not None:
+        source.tokens, source.code_names = tokens, tokens.names
     return source
 
 
@@ -223,7 +247,8 @@ def _encoder_source(
     if isinstance(opened, Collection):
         _refuse_part(on, opened.name)
         most = sum(effort.points)
-        return collection_source(encode, opened, most, effort.stream, losses, lenient, kinds)
+        rows = collection_source(encode, opened, most, effort.stream, losses, lenient, kinds)
+        return _read_along(subject, rows)
     if kinds is not None:
         raise UnweaveError(
             "`kinds` belong to factors of your own; the factors of a data set are whole numbers. Pass kinds "
@@ -236,8 +261,16 @@ def _encoder_source(
         )
     fitted = opened if on == "held_out" else None
     source = GroundTruthSource(encode, part_of(opened, on), losses, tell=tell, part=on, fitted=fitted)
+    source.encode_factors = factor_encoder(subject, opened)
     if hasattr(subject, "spec"):
         source.judge = partial(_judge_of_run, subject, source)
+    return _read_along(subject, source)
+
+
+def _read_along(subject: Any, source: ArraySource | GroundTruthSource) -> Source:
+    """The source of an encoder; its protocols state the directions that codes were read along, if any."""
+    if isinstance(subject, ReadEncoder):
+        source.readout, source.code_names = subject.directions.word, subject.directions.code_names
     return source
 
 
@@ -251,14 +284,16 @@ def _refuse_part(on: Part, name: str) -> None:
 
 def _unscaled_codes(subject: Any, is_run: bool, standardise: bool | None) -> Columns | None:
     """The codes to standardise: all or none if the user says so; of a run, those that have no prior."""
+    if standardise is None and isinstance(subject, ReadEncoder):
+        return slice(None)  # no prior sets the scale of directions
     if standardise is not None or not is_run:
         return slice(None) if standardise else None
     return subject.spec.method.codes_without_prior(subject.spec.latents) or None
 
 
 def _blocks_of_run(run: Any) -> BlocksOfCodes:
-    """Content and style, if the method of the run separates them."""
-    blocks = run.spec.method.code_blocks(run.spec.latents)
+    """Content and style, if the method of the run separates them, or the resolutions of its codes."""
+    blocks = run.spec.method.trained_blocks(run.networks, run.spec.latents)
     return {name: tuple(codes) for name, codes in blocks.items()}
 
 
@@ -276,6 +311,13 @@ def _block_factors_of_run(run: Any, source: Source) -> FactorsOfBlocks:
     return {"content": content} if content and set(content) <= set(source.names) else {}
 
 
+def _bits_of_run(run: Any) -> Bits | None:
+    """Bits per dimension of images, if the run is a flow."""
+    from unweave.evaluation.flow_latents import FlowLatents, is_flow
+
+    return FlowLatents(run).bits_per_dimension if is_flow(run) else None
+
+
 def _judge_of_run(run: Any, source: GroundTruthSource) -> Judge:
     """A judge of the images that a run decodes; it is trained when it is asked for the first time."""
     from unweave.evaluation.judges import DecodedJudge, judge_of
@@ -283,24 +325,29 @@ def _judge_of_run(run: Any, source: GroundTruthSource) -> Judge:
     return DecodedJudge(run.decode, judge_of(source.truth, progress=source.tell), source.varied)
 
 
-def _check_encoder(subject: Any, data: Any, is_run: bool, has_arrays: bool) -> None:
-    """Refuse what cannot encode, or has nothing to encode."""
+def _data_of(
+    subject: Any, data: str | Path | GroundTruth | Collection | None, has_arrays: bool
+) -> str | Path | GroundTruth | Collection:
+    """The data to encode: what is given, or the encoder's own; an error if there is neither."""
     if has_arrays:
         raise UnweaveError(
             "log_var and test belong to codes: evaluate(codes, factors, test=...). An encoder gives its log "
             "variances itself, and its test points are drawn from the data."
         )
-    if data is None and not is_run and hasattr(subject, "__len__") and not callable(subject):
+    if data is None and (hasattr(subject, "spec") or isinstance(subject, ReadEncoder)):
+        data = subject.data
+    if data is None and hasattr(subject, "__len__") and not callable(subject):
         raise UnweaveError(
             "codes need their factors: evaluate(codes, factors). Metrics that need none are functions of "
             "codes, such as unweave.metrics.total_correlation(codes)."
         )
     encoder_of(subject)
-    if data is None and not is_run:
+    if data is None:
         raise UnweaveError(
             "an encoder needs data to encode: evaluate(encode, data='dsprites'). Codes need their "
             "factors: evaluate(codes, factors)."
         )
+    return data
 
 
 def _refuse_two_subjects(subject: Any, data: Any, is_run: bool) -> None:
@@ -340,6 +387,8 @@ def _name_of(subject: Any) -> str:
         return str(subject.path)
     if isinstance(subject, OnnxModel):
         return str(subject.path)
+    if isinstance(subject, ReadEncoder):
+        return subject.name
     if callable(subject) or hasattr(subject, "transform"):
         return type(subject).__name__
     return "codes"

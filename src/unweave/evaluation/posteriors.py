@@ -12,6 +12,12 @@ from numpy.typing import NDArray
 from unweave.errors import UnweaveError
 from unweave.metrics.checks import as_array
 from unweave.metrics.representation import checked_codes
+from unweave.streams import Stream
+
+TOO_MANY_AXES = (
+    " Make them vectors with output=function, or pass codes of tokens (n, k, d) as an array: evaluate(codes, "
+    'factors, metrics="blocks").'
+)
 
 
 class EncoderError(UnweaveError):
@@ -36,6 +42,8 @@ class Posterior(NamedTuple):
 
 # uint8 images (n, c, h, w) -> posterior.
 EncodeImages: TypeAlias = Callable[[NDArray[np.uint8]], Posterior]
+# Factors (n, k), and a stream from whose row i image i is drawn -> posterior of their images.
+EncodeFactors: TypeAlias = Callable[[NDArray[np.int64], Stream], Posterior]
 
 
 class TensorOrArrayFunction:
@@ -132,7 +140,7 @@ def as_posterior(result: Any, n: int) -> Posterior:
         if array.ndim != 2 or len(array) != n or array.shape != arrays[0].shape:
             raise EncoderError(
                 f"an encoder must give codes of shape ({n}, d) for {n} images; it gave {array.shape}."
-                + (" Make them vectors with output=function." if array.ndim > 2 else "")
+                + (TOO_MANY_AXES if array.ndim > 2 else "")
             )
         try:
             checked_codes(array, n)

@@ -160,6 +160,24 @@ class Likelihoods:
 
 
 @dataclass(frozen=True)
+class Densities:
+    """Bits per dimension of images under a model whose density of images is known."""
+
+    def obstacle(self, source: Source) -> str | None:
+        """Only flows have such a density."""
+        return "it needs a run of a flow, such as glow" if source.bits is None else None
+
+    def gather(self, drawing: Drawing) -> dict[str, Any]:
+        """Bits per dimension, (n,), of the points to count on."""
+        images = CountedImages().gather(drawing)["images"]
+        bits = drawing.source.bits
+        if bits is None:
+            raise UnweaveError("these images have no density. Evaluate a run of a flow, such as glow.")
+        losses = bits(images, drawing.metric_stream.child("density"))
+        return {"codes": None, "factors": None, "losses": losses}
+
+
+@dataclass(frozen=True)
 class CountedImages:
     """Codes and factors of points to count on, and the images that the codes belong to."""
 
@@ -297,6 +315,7 @@ REQUESTS: dict[Needs, Request] = {
     "representation": Interventions(),
     "posterior": Posteriors(),
     "likelihood": Likelihoods(),
+    "density": Densities(),
     "interventions": Interventions(many=False),
     "codes": CountedCodes(),
     "codes+test": HeldOutCodes(),
@@ -315,4 +334,6 @@ def obstacle_of(needs: Needs, source: Source) -> str | None:
     """Why a source cannot give what a metric needs, or None."""
     if INPUTS[needs].needs_factors and not source.names:
         return source.no_factors
+    if source.tokens is not None and "blocks" not in INPUTS[needs].arguments:
+        return source.tokens.obstacle
     return REQUESTS[needs].obstacle(source)

@@ -22,9 +22,11 @@ from unweave.data import CATALOGUE, GroundTruth
 from unweave.data.supervision.restrict import varied_columns
 from unweave.errors import UnweaveError
 from unweave.evaluation.image_split import split_by_image
+from unweave.evaluation.likelihoods import CHUNK, Bits, Losses, likelihood_of, split_factors
 from unweave.evaluation.parts import Part
-from unweave.evaluation.posteriors import EncodeImages, Posterior, joined
+from unweave.evaluation.posteriors import EncodeFactors, EncodeImages, Posterior, joined
 from unweave.evaluation.standardising import Columns
+from unweave.evaluation.tokens import Tokens
 from unweave.metrics.block_separation import factors_of_blocks
 from unweave.metrics.kinds import FactorKind
 from unweave.metrics.representation import Representation
@@ -33,15 +35,12 @@ from unweave.metrics.swap_consistency import Judge
 from unweave.progress import Progress
 from unweave.streams import Stream
 
-CHUNK = 2048  # images that are made and encoded at once
 MUCH = 0.1  # share of the test points above which images shared with training points are worth a note
 FEW = 1000  # images; scores from fewer depend much on which they are
 # The codes that form a block, by its name: {"content": (0, 1), "style": (2, 3)}.
 BlocksOfCodes: TypeAlias = Mapping[str, tuple[int, ...]]
 # The factors that a block should hold, by its name: {"content": ("shape",)}.
 FactorsOfBlocks: TypeAlias = Mapping[str, tuple[str, ...]]
-# images, codes -> -log p(x|z) of each.
-Losses: TypeAlias = Callable[[NDArray[np.uint8], NDArray[Any]], NDArray[np.float64]]
 
 
 class Sample(NamedTuple):
@@ -66,6 +65,7 @@ class Source(Protocol):
     images: int  # how many images were encoded and not yet reported
     seconds: float  # how long that took
     losses: Losses | None  # of a run
+    bits: Bits | None  # of a run whose density of images is known
     blocks: BlocksOfCodes  # empty where no codes form a block
     block_factors: FactorsOfBlocks  # empty if it is not known which factors a block should hold
     judge: Callable[[], Judge] | None  # opens a judge of the images that a run decodes
@@ -73,6 +73,8 @@ class Source(Protocol):
     repeats_are_halves: bool  # whether repeats are halves of the rows, and not fresh points
     discrete: bool  # whether mean codes are known to have a few values only
     unscaled: Columns | None  # codes to standardise for metrics that depend on their scale
+    readout: str  # the protocol's word for directions that codes were read along; empty without them
+    tokens: Tokens | None  # the shape of codes that are tokens of several numbers each
 
     @property
     def restricted(self) -> bool:
@@ -161,6 +163,8 @@ class GroundTruthSource:
     blocks: BlocksOfCodes = field(default_factory=dict)
     block_factors: FactorsOfBlocks = field(default_factory=dict)
     judge: Callable[[], Judge] | None = None
+    bits: Bits | None = None
+    encode_factors: EncodeFactors | None = None  # also makes the images; None: `truth` makes them
     _noise: Stream = field(default_factory=lambda: Stream.of(0).child("whole grid"))
 
     code_names: tuple[str, ...] = ()
@@ -171,6 +175,8 @@ class GroundTruthSource:
     repeats_are_halves: bool = False
     discrete: bool = False
     unscaled: Columns | None = None
+    readout: str = ""
+    tokens: Tokens | None = None
 
     @property
     def restricted(self) -> bool:
@@ -209,8 +215,8 @@ class GroundTruthSource:
 
         Most data sets of the catalogue keep the published protocol: all points are drawn from all images.
         """
-        published = [entry for entry in CATALOGUE if not entry.disjoint]
-        sizes = {entry.name: tuple(factor.size for factor in entry.factors) for entry in published}
+        published = [entry for entry in CATALOGUE if entry.rows is None and not entry.disjoint]
+        sizes = {entry.name: tuple(factor.size for factor in entry.grid_factors) for entry in published}
         return sizes.get(self.truth.name) != self.truth.sizes
 
     def conditions(self, points: tuple[int, int]) -> Conditions:
@@ -222,6 +228,7 @@ class GroundTruthSource:
             disjoint=self.disjoint,
             standardised=self.unscaled is not None,
             part="" if self.part == "training" else self.part,
+            readout=self.readout,
             blocks=block_word(columns_of_blocks(self), self.names),
         )
 
@@ -236,8 +243,7 @@ class GroundTruthSource:
             parts = []
             for start in range(0, len(self.truth), CHUNK):
                 index = np.arange(start, min(start + CHUNK, len(self.truth)))
-                images = self.truth.observe(self.truth.factors_at(index), self._noise.skip(start))
-                parts.append(self._encode(images))
+                parts.append(self._encode(self.truth.factors_at(index), self._noise.skip(start)))
                 if self.tell:
                     self.tell(int(index[-1]) + 1, len(self.truth), "encoding")
             self.grid = joined(parts)
@@ -366,33 +372,21 @@ class GroundTruthSource:
             found = self.truth.index(factors)
             log_var = self.grid.log_var
             return Posterior(self.grid.mean[found], None if log_var is None else log_var[found])
-        return joined([self._encode(part) for part in self._observed(factors, stream)])
+        return joined([self._encode(*part) for part in split_factors(factors, stream)])
 
     def _observed(self, factors: NDArray[np.int64], stream: Stream) -> Iterator[NDArray[np.uint8]]:
         """The images of factors (n, k), in parts."""
-        for start in range(0, len(factors), CHUNK):
-            yield self.truth.observe(factors[start : start + CHUNK], stream.skip(start))
+        for part in split_factors(factors, stream):
+            yield self.truth.observe(*part)
 
-    def _encode(self, images: NDArray[np.uint8]) -> Posterior:
-        start = time.perf_counter()
-        found = self.encode(images)
+    def _encode(self, factors: NDArray[np.int64], stream: Stream) -> Posterior:
+        if self.encode_factors is None:
+            images = self.truth.observe(factors, stream)  # before the clock starts: it times the encoder
+            start = time.perf_counter()
+            posterior = self.encode(images)
+        else:
+            start = time.perf_counter()
+            posterior = self.encode_factors(factors, stream)
         self.seconds += time.perf_counter() - start
-        self.images += len(images)
-        return found
-
-
-def likelihood_of(
-    draw: Callable[[int, Stream], tuple[NDArray[np.uint8], Posterior]],
-    losses: Losses,
-    n: int,
-    stream: Stream,
-) -> tuple[NDArray[np.float64], Posterior]:
-    """-log p(x|z) and the posteriors of n images; `draw` gives so many images and their posteriors."""
-    posteriors, found = [], []
-    for start in range(0, n, CHUNK):
-        part = stream.skip(start)
-        images, posterior = draw(min(CHUNK, n - start), part)
-        noise = part.child("noise").normal(*posterior.mean.shape)
-        found.append(losses(images, posterior.draw(noise)))
-        posteriors.append(posterior)
-    return np.concatenate(found), joined(posteriors)
+        self.images += len(factors)
+        return posterior

@@ -29,8 +29,8 @@ from unweave.runs.run import Run
 MOVES = {"_unsafe_view", "alias", "clone", "contiguous", "detach", "expand", "flatten", "permute", "reshape"}
 MOVES |= {"select", "slice", "split", "split_with_sizes", "squeeze", "t", "transpose", "unbind", "unflatten"}
 MOVES |= {"unsqueeze", "view"}
-MAPS = {"abs", "clamp", "exp", "leaky_relu", "log", "neg", "reciprocal", "relu", "round", "rsqrt", "sigmoid"}
-MAPS |= {"sqrt", "tanh"}
+MAPS = {"abs", "clamp", "exp", "gelu", "leaky_relu", "log", "neg", "reciprocal", "relu", "round", "rsqrt"}
+MAPS |= {"sigmoid", "sqrt", "tanh"}
 PAIRS = {"add", "div", "eq", "maximum", "minimum", "mul", "sub"}
 # Pages take the sigmoid of what a program makes; means of other likelihoods become logits within this range.
 SMALLEST_MEAN = 1e-6
@@ -273,8 +273,10 @@ class _Writer:
         shape = x.places[..., :1].shape if keep else x.places[..., 0].shape
         return self._add({"do": "argmin", "among": x.places.shape[-1]}, [x], shape)
 
-    def gather(self, x: Value, axis: int, index: Placed) -> Placed:
-        if axis not in (-1, index.places.dim() - 1) or _shape(x)[:-1] != _shape(index)[:-1]:
+    def gather(self, x: Value, axis: int, index: Placed | Tensor) -> Placed:
+        if isinstance(x, Placed) and isinstance(index, Tensor):
+            return Placed(x.operand, x.places.gather(axis, index))
+        if axis not in (-1, len(_shape(index)) - 1) or _shape(x)[:-1] != _shape(index)[:-1]:
             raise self._unknown("gather over any axis but the last")
         words = {"do": "gather", "among": _shape(x)[-1], "each": _shape(index)[-1]}
         return self._add(words, [x, index], _shape(index))

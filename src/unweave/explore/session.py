@@ -14,6 +14,7 @@ from unweave.evaluation.encoders import is_run
 from unweave.evaluation.frozen import EncoderOptions
 from unweave.evaluation.onnx_model import SUFFIX
 from unweave.evaluation.outputs import Output
+from unweave.evaluation.read_encoder import ReadEncoder
 from unweave.explore.in_memory import subject_of_code_file, subject_of_model, subject_of_parts, subject_of_run
 from unweave.explore.server import ExploreServer
 from unweave.explore.subject import Subject, subject_at
@@ -51,7 +52,8 @@ def explore(
       or `file.py:Name`. `encode` gets float32 images (n, c, h, w) in [0, 1] and returns codes (n, d), or a
       pair (mean, log_var); `decode` gets float32 codes (n, d) and returns images in [0, 1], or uint8. Without
       `decode`, the page shows the true image whose code is nearest.
-    - `explore(model, data="dsprites")`: an object with the methods `encode` and `decode`, or an encoder.
+    - `explore(model, data="dsprites")`: an object with the methods `encode` and `decode`, or an encoder; what
+      `unweave.directions.fit(...)` returns has its own data.
     - `explore({"mine": model, "theirs": (encode, decode)}, data="dsprites")`: 2 to 8 models side by side;
       also folders of runs.
     - `explore(codes=codes, images=images, factors=factors)`: arrays of n rows; factors are optional.
@@ -166,4 +168,6 @@ def _subject_of_model(
         )
     if isinstance(encode, str | Path) and Path(encode).suffix.lower() == ARRAYS:
         return subject_of_code_file(Path(encode))
+    if isinstance(encode, ReadEncoder):
+        data, name = encode.data if data is None else data, name or encode.name
     return subject_of_parts(OwnParts(encode, decode, name, content, scores, options), data)

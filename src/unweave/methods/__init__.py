@@ -20,9 +20,11 @@ from unweave.methods.beta_tcvae import BetaTCVAE
 from unweave.methods.beta_vae import BetaVAE
 from unweave.methods.dip_vae import DIPVAE1, DIPVAE2
 from unweave.methods.drnet import DrNet
+from unweave.methods.elastic_info_gan import ElasticInfoGAN
 from unweave.methods.f_statistic import FStatistic
 from unweave.methods.factor_vae import FactorVAE
 from unweave.methods.generalized_m2 import GeneralizedM2
+from unweave.methods.glow import Glow
 from unweave.methods.group_vae import GVAE, MLVAE
 from unweave.methods.info_gan import InfoGAN, InfoGANCR
 from unweave.methods.info_vae import InfoVAE
@@ -43,6 +45,7 @@ from unweave.methods.semi_supervised import (
 )
 from unweave.methods.supervised import Supervised
 from unweave.methods.vae import VAE
+from unweave.methods.vd_vae import VDVAE
 from unweave.methods.vlae import VLAE
 from unweave.plugins.loading import (
     check_entry_name,
@@ -68,6 +71,7 @@ __all__ = [
     "S2DIPVAE1",
     "S2DIPVAE2",
     "VAE",
+    "VDVAE",
     "VLAE",
     "AAEClusters",
     "AAEHeads",
@@ -80,10 +84,12 @@ __all__ = [
     "BetaTCVAE",
     "BetaVAE",
     "DrNet",
+    "ElasticInfoGAN",
     "FStatistic",
     "FactorVAE",
     "GVAELabels",
     "GeneralizedM2",
+    "Glow",
     "InfoGAN",
     "InfoGANCR",
     "InfoVAE",
@@ -122,9 +128,12 @@ METHODS: tuple[type[Method], ...] = (
     AAEHeads,
     InfoGAN,
     InfoGANCR,
+    ElasticInfoGAN,
     QLAE,
     LadderVAE,
     VLAE,
+    VDVAE,
+    Glow,
     MLVAE,
     GVAE,
     AdaGVAE,

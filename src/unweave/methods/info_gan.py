@@ -19,10 +19,11 @@ from torch.nn.functional import softplus
 
 from unweave.errors import UnweaveError
 from unweave.methods.method import Adam, Blueprint, Draws, Losses, Method, Player, Setting, StepContext
+from unweave.methods.step import network_of
 from unweave.nn.distributions.divergences import accuracy
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.distributions.likelihood import likelihood_named
-from unweave.nn.layers import as_numbers
+from unweave.nn.layers import as_numbers, num_runs
 from unweave.nn.networks.classes import one_hot
 from unweave.nn.networks.gan import Generator, Guess, PairJudge, ReadingDiscriminator
 
@@ -90,7 +91,7 @@ class InfoGAN(Method):
     @property
     def players(self) -> tuple[Player, ...]:
         """The generator, and the discriminator with Q."""
-        return _players(self.noise, self.variance, self.categories)
+        return gan_players(self.noise, self.variance, self.categories)
 
     @property
     def turns(self) -> tuple[tuple[str, ...], ...]:
@@ -102,22 +103,26 @@ class InfoGAN(Method):
         """Whether Q learns a variance."""
         return self.variance == "learned"
 
+    def cluster_prior(self, networks: Mapping[str, nn.Module]) -> Tensor:
+        """(P, K): the probabilities of the categories, all equal."""
+        generator = self.cluster_generator(networks)
+        return generator.reference.new_full((num_runs(generator), self.categories), 1 / self.categories)
+
+    def cluster_generator(self, networks: Mapping[str, nn.Module]) -> Generator:
+        """The network that makes images of a category."""
+        if not self.categories:
+            raise UnweaveError(
+                f"this {self.name} has no categories. Train it with categories=10, for example."
+            )
+        return network_of(networks, GENERATOR, Generator)
+
     def losses(self, step: StepContext) -> Losses:
         """The objectives of both players."""
-        game = _play(step, self.noise)
-        losses = _info_losses(game, self.lambda_)
+        game = play(step, self.noise)
+        losses = info_losses(game, self.lambda_)
         if not self.categories:
             return losses
-        log_probabilities = game.guess.category.log_softmax(-1)
-        information = category_bound(log_probabilities, game.category)
-        # The bound and mean log Q differ by the entropy of the categories, which is constant.
-        players = {name: loss - self.lambda_categories * information for name, loss in losses.players.items()}
-        right = log_probabilities.argmax(-1) == game.category.argmax(-1)
-        terms = {
-            "category_information": information,
-            "category_accuracy": right.to(information.dtype).mean(-1),
-        }
-        return Losses(players, {**losses.terms, **terms} if losses.terms else {})
+        return with_category_information(losses, game, self.lambda_categories)
 
 
 @dataclass(frozen=True)
@@ -180,7 +185,7 @@ class InfoGANCR(Method):
             _adam(JUDGING_RATE),
             self.alpha_from,
         )
-        return (*_players(self.noise, self.variance), judge)
+        return (*gan_players(self.noise, self.variance), judge)
 
     @property
     def turns(self) -> tuple[tuple[str, ...], ...]:
@@ -194,10 +199,10 @@ class InfoGANCR(Method):
 
     def losses(self, step: StepContext) -> Losses:
         """The objectives of all three players."""
-        game = _play(step, self.noise)
-        info_losses = _info_losses(game, self.lambda_)
+        game = play(step, self.noise)
+        without_pairs = info_losses(game, self.lambda_)
         active, gap = self._active_and_gap(torch.as_tensor(step.step, device=game.codes.device), step.steps)
-        players, latents = dict(info_losses.players), game.codes.shape[-1]
+        players, latents = dict(without_pairs.players), game.codes.shape[-1]
         # Before H starts, the log shows the values of random guessing.
         contrast = torch.full_like(players[GENERATOR], math.log(latents))
         right = torch.full_like(contrast, 1 / latents)
@@ -206,7 +211,7 @@ class InfoGANCR(Method):
             players |= {PAIR_JUDGE: judged, GENERATOR: players[GENERATOR] + self.alpha * active * judged}
             contrast, right = torch.where(active, judged, contrast), torch.where(active, judged_right, right)
         terms = {"contrastive": contrast, "contrastive_accuracy": right, "gap": gap.expand_as(contrast)}
-        return Losses(players, dict(info_losses.terms) | terms)
+        return Losses(players, dict(without_pairs.terms) | terms)
 
     def _contrast(self, step: StepContext, like: Tensor, gap: Tensor) -> tuple[Tensor, Tensor]:
         """-mean log H(i|x, x') of as many pairs as there are codes, and the accuracy of H."""
@@ -242,12 +247,14 @@ def information_bound(guess: Gaussian, codes: Tensor) -> Tensor:
     return codes.shape[-1] * math.log(2) + guess.log_density(codes).sum(-1).mean(-1)
 
 
-def category_bound(log_probabilities: Tensor, category: Tensor) -> Tensor:
+def category_bound(log_probabilities: Tensor, category: Tensor, entropy: Tensor | None = None) -> Tensor:
     """(...): H + mean log Q, at most the mutual information of categories and images, in nats.
 
-    Log probabilities and indicators of the categories are (..., B, K); H = log K is the entropy.
+    Log probabilities and indicators of the categories are (..., B, K). H is the entropy of the categories, by
+    default log K.
     """
-    return math.log(category.shape[-1]) + (log_probabilities * category).sum(-1).mean(-1)
+    mean_log_q = (log_probabilities * category).sum(-1).mean(-1)
+    return (math.log(category.shape[-1]) if entropy is None else entropy) + mean_log_q
 
 
 def draw_pairs(draws: Draws, rows: int, latents: int, gap: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -268,16 +275,19 @@ def draw_pairs(draws: Draws, rows: int, latents: int, gap: Tensor) -> tuple[Tens
     )
 
 
-def _play(step: StepContext, noise: int) -> Game:
+def play(step: StepContext, noise: int, category: Tensor | None = None) -> Game:
     """Generate as many images as the batch has, and apply D and Q to all of them at once.
 
     The generator's loss does not depend on images of the data: in its turn D gets generated images only.
+    `category` (..., B, K) is what the generator gets as indicators. By default all categories are equally
+    likely.
     """
     discriminator = step.network(DISCRIMINATOR, ReadingDiscriminator)
     images, draws = step.batch.images, step.draws
     rows = images.shape[-4]
     codes = _symmetric_uniform(draws, "codes", rows, discriminator.numbers)
-    category = _drawn_categories(draws, rows, discriminator.categories, codes)
+    if category is None:
+        category = _drawn_categories(draws, rows, discriminator.categories, codes)
     inputs = torch.cat([category, _with_noise(codes, draws, "noise", noise)], dim=-1)
     fake = step.networks[GENERATOR](inputs).sigmoid()
     if not step.is_turn_of(DISCRIMINATOR):
@@ -288,7 +298,7 @@ def _play(step: StepContext, noise: int) -> Game:
     return Game(real_logits, fake_logits, guess.last_rows(rows), codes, category)
 
 
-def _info_losses(game: Game, lambda_: Setting) -> Losses:
+def info_losses(game: Game, lambda_: Setting) -> Losses:
     """-log D = softplus(-logit) and -log(1 - D) = softplus(logit)."""
     fooled = softplus(-game.fake).mean(-1)
     information = information_bound(game.guess.numbers, game.codes)
@@ -303,15 +313,39 @@ def _info_losses(game: Game, lambda_: Setting) -> Losses:
         "discriminator": unsure,
         "discriminator_accuracy": accuracy(game.real, game.fake),
         "information": information,
-        "code_error": (game.guess.numbers.mean - game.codes).square().mean((-2, -1)),
     }
+    if game.codes.shape[-1]:  # the only code may be a category
+        terms["code_error"] = (game.guess.numbers.mean - game.codes).square().mean((-2, -1))
     return Losses(players, terms)
 
 
-def _players(noise: int, variance: Variance, categories: int = 0) -> tuple[Player, Player]:
+def with_category_information(
+    losses: Losses, game: Game, weight: Setting, entropy: Tensor | None = None
+) -> Losses:
+    """The losses of both players with the information of the category, and its terms in the log.
+
+    `entropy` is that of the categories, by default log K. It must not have a gradient: the bound and mean log
+    Q then differ by a constant.
+    """
+    log_probabilities = game.guess.category.log_softmax(-1)
+    information = category_bound(log_probabilities, game.category, entropy)
+    players = {name: loss - weight * information for name, loss in losses.players.items()}
+    right = log_probabilities.argmax(-1) == game.category.argmax(-1)
+    terms = {"category_information": information, "category_accuracy": right.to(information.dtype).mean(-1)}
+    return Losses(players, {**losses.terms, **terms} if losses.terms else {})
+
+
+def build_generator(plan: Blueprint, noise: int, categories: int = 0) -> Generator:
+    """The generator of `latents` codes, of which the first may be a category, and of noise."""
+    inputs = plan.latents + noise + (categories - 1 if categories else 0)
+    return Generator(_checked_plan(plan).streams, plan.shape, inputs, categories)
+
+
+def gan_players(noise: int, variance: Variance, categories: int = 0) -> tuple[Player, Player]:
+    """The generator, and the discriminator with Q."""
+
     def generator(plan: Blueprint) -> nn.Module:
-        inputs = plan.latents + noise + (categories - 1 if categories else 0)
-        return Generator(_checked_plan(plan).streams, plan.shape, inputs, categories)
+        return build_generator(plan, noise, categories)
 
     def discriminator(plan: Blueprint) -> nn.Module:
         return ReadingDiscriminator(

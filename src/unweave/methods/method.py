@@ -79,6 +79,10 @@ class Player:
     of the steps. The run's warm-up applies to all players. It starts after the share `starts` of the steps;
     before, its networks are absent and cost nothing. A `precise` player
     computes in tf32 where the other players of a run compute in bf16.
+
+    With an `average`, the decay of an exponential moving average, the trained weights are that average; the
+    losses get the current weights. An update whose gradient has a norm of `skip_above` or more, before it is
+    clipped, or one that is not finite, is skipped. Both are off at 0.
     """
 
     name: str
@@ -87,6 +91,8 @@ class Player:
     starts: Setting = 0.0
     precise: bool = False
     schedule: str | Schedule | None = None
+    average: Setting = 0.0
+    skip_above: Setting = 0.0
 
 
 @dataclass(frozen=True)
@@ -120,6 +126,8 @@ class Method(ABC):
     has_prior: ClassVar[bool] = True
     # Whether each code of an image is one of a few values, which metrics may count.
     discrete_codes: ClassVar[bool] = False
+    # Images that a trained run encodes or decodes at once; few where each needs much memory.
+    largest_batch: ClassVar[int] = 4096
     # Fields of RunSpec whose defaults differ for this method, such as {"steps": 150_000}.
     run_defaults: ClassVar[Mapping[str, Any]] = {}
     # Settings that the first version of the method lacked. Specs state them only where they differ from their
@@ -195,6 +203,34 @@ class Method(ABC):
             return {}
         return {"content": range(content), "style": range(content, latents)}
 
+    def trained_blocks(
+        self,
+        networks: Mapping[str, nn.Module],  # noqa: ARG002
+        latents: int,
+    ) -> Mapping[str, Sequence[int]]:
+        """The blocks of a trained run: `code_blocks`, unless they depend on what was learned."""
+        return self.code_blocks(latents)
+
+    def code_layers(
+        self,
+        networks: Mapping[str, nn.Module],
+        images: Tensor,
+        draws: Draws | None = None,  # noqa: ARG002
+    ) -> Mapping[str, Gaussian]:
+        """q(z|x) of images (P, B, c, h, w) by layers or blocks; empty for one code without parts.
+
+        Of a hierarchy, all layers by their names, the top one first, where `encode` may give a choice of
+        latents. Each is (P, B, ...). Layers of one resolution share what is before the slash: 8x8/1, 8x8/2.
+        A layer is given the means of the layers above or, with `draws`, latents that are drawn.
+        """
+        posterior = self.encode(networks, images)
+        blocks = self.trained_blocks(networks, posterior.mean.shape[-1])
+        return {name: posterior[..., list(codes)] for name, codes in blocks.items()}
+
+    def code_notes(self, networks: Mapping[str, nn.Module]) -> tuple[str, ...]:  # noqa: ARG002
+        """What readers of scores must know about the codes of a trained run."""
+        return ()
+
     def codes_without_prior(self, latents: int) -> Sequence[int]:
         """The codes whose scale no prior sets: none or all of them, unless the method says otherwise."""
         return () if self.has_prior else range(latents)
@@ -205,6 +241,13 @@ class Method(ABC):
         For methods on the shared autoencoder. `labels` (..., B, k) is None unless `sampling` asks for labels.
         """
         return posterior
+
+    def initialise(self, step: StepContext) -> None:  # noqa: B027
+        """Set initial weights that depend on data; called once before the first update, without gradients.
+
+        `step` has the batch of the first update. By default nothing depends on data. The weights of dense
+        layers must not be set here unless the method has `exact_weights`.
+        """
 
     @abstractmethod
     def losses(self, step: StepContext) -> Losses:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from unweave.lazy import lazy_names
 from unweave.metrics.beta_vae_score import BetaVAEScore, beta_vae_score
+from unweave.metrics.bits_per_dimension import bits_per_dimension
 from unweave.metrics.block_mig import block_mig
 from unweave.metrics.block_r2 import BlockR2, block_r2
 from unweave.metrics.block_separation import BlockSeparation, block_separation
@@ -90,6 +91,7 @@ __all__ = [
     "UnifiedScores",
     "ZMaxVar",
     "beta_vae_score",
+    "bits_per_dimension",
     "block_mig",
     "block_r2",
     "block_separation",

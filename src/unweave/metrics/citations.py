@@ -113,6 +113,13 @@ WATANABE1960 = """@article{watanabe1960,
   year = {1960}
 }"""
 
+KINGMA2018 = """@inproceedings{kingma2018glow,
+  author = {Diederik P. Kingma and Prafulla Dhariwal},
+  title = {Glow: Generative Flow with Invertible 1x1 Convolutions},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year = {2018}
+}"""
+
 KINGMA2014 = """@inproceedings{kingma2014auto,
   title={Auto-Encoding Variational {B}ayes},
   author={Kingma, Diederik P. and Welling, Max},

@@ -109,7 +109,8 @@ class Metric:
         which an intervening metric had to look for matching ones; `halves`, if one half of these is fitted to
         and the other is tested on; `disjoint`, if test points show other images than training points;
         `factors:a|b+c`, if one block of codes should hold the factor a and another b and c;
-        `standardised`, if the codes have no scale of their own and the score depends on it.
+        `standardised`, if the codes have no scale of their own and the score depends on it;
+        `read:pca10-n10000-seed0`, if codes were read along 10 directions fitted on 10,000 codes.
 
         >>> from unweave.metrics import metric_named
         >>> metric_named("mig").protocol("sampled")

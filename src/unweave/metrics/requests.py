@@ -21,6 +21,7 @@ Needs: TypeAlias = Literal[
     "interventions",
     "posterior",
     "likelihood",
+    "density",
     "unsupervised",
     "images",
     "blocks",
@@ -43,6 +44,9 @@ class Conditions(NamedTuple):
     standardised: bool = False  # whether metrics that depend on the scale of codes get standardised ones
     part: str = ""  # of restricted data, where it is not what was trained on: all or held_out
     blocks: str = ""  # which factors the blocks of codes should hold, as `block_word` states it
+    readout: str = (
+        ""  # which directions codes were read along, such as read:pca10-n10000-seed0
+    )
 
 
 PUBLISHED = Conditions()
@@ -74,6 +78,8 @@ class Inputs:
             words.append(conditions.blocks)
         if conditions.part:
             words.append(f"on:{conditions.part}")
+        if conditions.readout:
+            words.append(conditions.readout)
         return words
 
 
@@ -124,6 +130,12 @@ INPUTS: dict[Needs, Inputs] = {
         needs_factors=False,
         of_codes=False,
         uses=("drawn",),
+    ),
+    "density": Inputs(
+        "a run of a flow, such as glow: bits per dimension of images",
+        ("losses",),
+        needs_factors=False,
+        of_codes=False,
     ),
     "unsupervised": Inputs("codes only", ("codes",), needs_factors=False),
     "images": Inputs("codes and factors, and the images they belong to", ("codes", "factors", "images")),

@@ -26,6 +26,7 @@ from unweave.metrics.modularity import modularity
 from unweave.metrics.sap import sap, sap_with_accuracies
 from unweave.metrics.table_blocks import BLOCKS
 from unweave.metrics.table_dci import DCI_METRICS
+from unweave.metrics.table_density import DENSITIES
 from unweave.metrics.table_downstream import DOWNSTREAM
 from unweave.metrics.table_fairness import FAIRNESS
 from unweave.metrics.table_identifiability import IDENTIFIABILITY
@@ -304,6 +305,7 @@ METRICS: tuple[Metric, ...] = (
     *BLOCKS,
     *SYMMETRY,
     *UNSUPERVISED,
+    *DENSITIES,
 )
 
 _HEADLINE = ("beta_vae_score", "factor_vae_score", "mig", "dci", "sap", "modularity", "explicitness")

@@ -16,20 +16,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unweave.errors import UnweaveError
 from unweave.nn.kernels.dispatch import has_triton
 from unweave.streams import Stream
 
 _LOW = 0xFFFFFFFF
+MOST_ROWS = 1 << 31  # that streams may skip
 
 # Names of child streams: "a/b" and ("a", "b") are child("a", "b").
 Purpose: TypeAlias = str | tuple[str | int, ...]
 
 
 class PopulationDraws:
-    """The streams of all runs of a population; draws are (P, rows, columns)."""
+    """The streams of all runs of a population; draws are (P, rows, columns).
+
+    Rows are counted from the first row of the streams, which is the same for all of them.
+    """
 
     def __init__(self, streams: Sequence[Stream], step: Tensor) -> None:
         self.streams = tuple(streams)
+        self.first = _first_row(self.streams)
         self.step = step  # int64, a single number, shared with the trainer that increments it
         # Cached, because nothing may be sent to the device while a CUDA graph is recorded.
         self._keys: dict[tuple[Purpose, ...], Tensor] = {}
@@ -51,14 +57,15 @@ class PopulationDraws:
         if keys.device.type == "cuda" and has_triton():
             from unweave.nn.kernels.random import random_bits
 
-            return random_bits(keys, self.step, rows, columns)
-        bits = stream_bits if keys.device.type == "cpu" else philox_bits
-        return bits(keys, self.step, rows, columns)
+            return random_bits(keys, self.step, rows, columns, self.first)
+        if keys.device.type == "cpu":
+            return stream_bits(keys, self.step, rows, columns, self.first)
+        return philox_bits(keys, self.step, rows, columns, self.first)
 
     def bits_of(self, purposes: Sequence[Purpose], rows: int, columns: int) -> Tensor:
         """(purposes, P, rows, columns): the `bits` of several purposes, drawn at once."""
         keys = self.key_table(tuple(purposes))
-        return self._bits(keys.flatten(), rows, columns).unflatten(0, keys.shape)
+        return self._bits(keys.flatten(), rows, columns).view(*keys.shape, rows, columns)
 
     def bytes(self, purpose: Purpose, rows: int, columns: int) -> Tensor:
         """(P, rows, columns) uint8 random bytes, as `Stream.bytes`."""
@@ -80,7 +87,7 @@ class PopulationDraws:
         if keys.device.type == "cuda" and has_triton():
             from unweave.nn.kernels.random import random_normal
 
-            return random_normal(keys, self.step, rows, columns)
+            return random_normal(keys, self.step, rows, columns, self.first)
         uniform = self.uniform(purpose, rows, 2 * -(-columns // 2))
         radius = torch.sqrt(-2 * torch.log(uniform[..., 0::2]))
         angle = 2 * math.pi * uniform[..., 1::2]
@@ -121,6 +128,17 @@ class PopulationDraws:
         return self._keys[purposes]
 
 
+def _first_row(streams: Sequence[Stream]) -> int:
+    """The first row of all streams; kernels count rows in 32 bits."""
+    rows = sorted({stream.first for stream in streams}) or [0]
+    if len(rows) > 1 or rows[0] >= MOST_ROWS:
+        raise UnweaveError(
+            f"the streams of a population must start at the same row below {MOST_ROWS}; got rows "
+            f"{', '.join(map(str, rows))}. Skip the same number of rows in all of them."
+        )
+    return rows[0]
+
+
 def _as_uniform(bits: Tensor) -> Tensor:
     """Words of 32 random bits as float32 in the open interval (0, 1)."""
     return ((bits >> 9).float() + 0.5) * 2.0**-23
@@ -131,20 +149,20 @@ def path_of(purpose: Purpose) -> tuple[str | int, ...]:
     return tuple(purpose.split("/")) if isinstance(purpose, str) else purpose
 
 
-def stream_bits(keys: Tensor, step: Tensor, rows: int, columns: int) -> Tensor:
+def stream_bits(keys: Tensor, step: Tensor, rows: int, columns: int, first: int = 0) -> Tensor:
     """`philox_bits` of tensors on the CPU. A step of a small network draws several times faster."""
     words = np.empty((len(keys), rows, columns), np.int64)
     for run, key in enumerate(keys.tolist()):
-        words[run] = Stream(key % 2**64, int(step) & _LOW).bits(rows, columns)
+        words[run] = Stream(key % 2**64, int(step) & _LOW, first).bits(rows, columns)
     return torch.from_numpy(words)
 
 
-def philox_bits(keys: Tensor, step: Tensor, rows: int, columns: int) -> Tensor:
-    """(P, rows, columns) int64 words: Philox(counter (column block, row, 0, step), key)."""
+def philox_bits(keys: Tensor, step: Tensor, rows: int, columns: int, first: int = 0) -> Tensor:
+    """(P, rows, columns) int64 words: Philox(counter (column block, `first` + row, 0, step), key)."""
     blocks = -(-columns // 4)
     shape = (len(keys), rows, blocks)
     c0 = torch.arange(blocks, device=keys.device).expand(shape)
-    c1 = torch.arange(rows, device=keys.device)[:, None].expand(shape)
+    c1 = torch.arange(first, first + rows, device=keys.device)[:, None].expand(shape)
     c2, c3 = torch.zeros_like(c0), (step & _LOW).expand(shape)
     k0, k1 = (keys & _LOW)[:, None, None], (keys >> 32 & _LOW)[:, None, None]
     for _ in range(10):

@@ -37,7 +37,7 @@ def _images(
         from unweave.nn.kernels.image import draw_pixels
 
         keys = draws.key_table(table.purposes(purpose))
-        pixels = draw_pixels(table, keys, draws.step, size, rows)
+        pixels = draw_pixels(table, keys, draws.step, size, rows, draws.first)
     else:
         pixels = plain_pixels(table, draws, purpose, size, rows).contiguous()
     return pixels.permute(0, 1, 4, 2, 3)

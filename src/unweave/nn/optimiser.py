@@ -13,8 +13,11 @@ import torch
 from torch import Tensor
 
 from unweave.errors import UnweaveError
+from unweave.nn.cpu_adam import adam_in_one_pass, is_large
 from unweave.nn.kernels.dispatch import has_triton
 from unweave.nn.layers import chosen
+
+FIRST_MOMENT, SECOND_MOMENT, AVERAGE = "first_moment", "second_moment", "average"
 
 
 class Optimiser(Protocol):
@@ -23,8 +26,8 @@ class Optimiser(Protocol):
     moments: ClassVar[tuple[str, ...]]  # tensors kept for each parameter, by their names in checkpoints
 
     @property
-    def learning_rate(self) -> float:
-        """The learning rate of a player that has its own optimiser."""
+    def learning_rate(self) -> float | None:
+        """The learning rate of a player that has its own optimiser; None: that of the run."""
 
     def update(
         self, state: PopulationOptimiser, gradients: Sequence[Tensor], step: Tensor, rate: Tensor
@@ -40,23 +43,69 @@ class PopulationOptimiser:
 
     Updates apply to the masters, which are float32. If a network holds a parameter in bfloat16, the master is
     a separate tensor; otherwise it is the parameter itself.
+
+    With a `decay`, the moments also hold an exponential moving average of the masters. After t updates it is
+    d average + (1 - d) master with d = min(decay, (1 + t) / (10 + t)), so that initial weights are soon
+    forgotten. `skipped` counts the updates that a run did not make; None if none may be skipped.
     """
 
-    def __init__(self, parameters: Sequence[Tensor], settings: Optimiser, names: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        parameters: Sequence[Tensor],
+        settings: Optimiser,
+        names: Sequence[str] = (),
+        decay: float = 0.0,
+        may_skip: bool = False,
+    ) -> None:
         self.parameters = list(parameters)
         self.names = tuple(names)  # of the parameters, where the optimiser treats them differently
         self.masters = [parameter.detach() for parameter in self.parameters]
-        self.settings = settings
+        self.settings, self.decay = settings, decay
         self.moments = {name: [torch.zeros_like(p) for p in self.masters] for name in settings.moments}
+        if decay:
+            self.moments[AVERAGE] = [master.clone() for master in self.masters]
+        runs, device = len(self.masters[0]), self.masters[0].device
+        self.skipped = torch.zeros(runs, dtype=torch.int64, device=device) if may_skip else None
 
     def attach(self, parameters: Sequence[Tensor]) -> None:
         """Continue with these parameters, which may be rounded copies of the masters."""
         self.parameters = list(parameters)
 
     @torch.no_grad()
-    def update(self, gradients: Sequence[Tensor], step: Tensor, rate: Tensor) -> None:
-        """Make one update; step counts from 0, rate is (P,)."""
+    def update(
+        self, gradients: Sequence[Tensor], step: Tensor, rate: Tensor, skip: Tensor | None = None
+    ) -> None:
+        """Make one update; step counts from 0, rate is (P,).
+
+        Runs in which `skip`, (P,), is true stay as they are: weights, moments and average.
+        """
+        if self.skipped is not None:
+            step = step - self.skipped
+        if skip is None:
+            self.settings.update(self, gradients, step, rate)
+        else:
+            self._update_others(gradients, step, rate, skip)
+        if self.decay:
+            self._follow(step + 1, skip)
+
+    def _update_others(self, gradients: Sequence[Tensor], step: Tensor, rate: Tensor, skip: Tensor) -> None:
+        """Update all runs, then restore those that skip: this holds for the update rule of any optimiser."""
+        state = [*self.masters, *(m for name in self.settings.moments for m in self.moments[name])]
+        before = torch._foreach_mul(state, 1.0)  # copies all of them in a few launches
         self.settings.update(self, gradients, step, rate)
+        for tensor, old in zip(state, before, strict=True):
+            torch.where(_for_each_run(skip, tensor), old, tensor, out=tensor)
+        self.round()
+        if self.skipped is not None:
+            self.skipped += skip
+
+    def _follow(self, updates: Tensor, skip: Tensor | None) -> None:
+        """Move the averages towards the masters, after so many updates, () or (P,)."""
+        share = 1 - ((1 + updates) / (10 + updates)).clamp(max=self.decay)
+        if skip is not None:
+            share = torch.where(skip, 0.0, share)
+        for average, master in zip(self.moments[AVERAGE], self.masters, strict=True):
+            average.lerp_(master, _for_each_run(share, master))
 
     @torch.no_grad()
     def round(self) -> None:
@@ -73,14 +122,12 @@ class PopulationOptimiser:
             for parameter, master in zip(parameters, self.masters, strict=True)
         ]
         self.moments = {name: [chosen(m, index) for m in tensors] for name, tensors in self.moments.items()}
+        self.skipped = None if self.skipped is None else chosen(self.skipped, index)
         self.attach(parameters)
 
     def _rounded(self) -> list[tuple[Tensor, Tensor]]:
         pairs = zip(self.parameters, self.masters, strict=True)
         return [(parameter, master) for parameter, master in pairs if parameter.dtype != master.dtype]
-
-
-FIRST_MOMENT, SECOND_MOMENT = "first_moment", "second_moment"
 
 
 @dataclass(frozen=True)
@@ -110,13 +157,13 @@ class Adam:
 class AdamW:
     """Settings of Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
 
-    In each update p also changes by -lr weight_decay p; lr follows the schedule. `decayed` says which
-    parameters of a player decay: all of them, biases included, as in torch.optim.AdamW, or only those whose
-    name ends with "weight".
+    In each update p also changes by -lr weight_decay p; lr follows the schedule. A learning rate of None is
+    that of the run. `decayed` says which parameters of a player decay: all of them, biases included, as in
+    torch.optim.AdamW, or only those whose name ends with "weight".
     """
 
     moments: ClassVar[tuple[str, ...]] = (FIRST_MOMENT, SECOND_MOMENT)
-    learning_rate: float = 1e-4
+    learning_rate: float | None = 1e-4
     beta1: float = 0.9
     beta2: float = 0.999
     epsilon: float = 1e-8
@@ -175,26 +222,42 @@ def _update_by_adam(
 
     Both changes are summed first: a decay below the rounding error of a weight would be lost otherwise.
     """
+    if rate.is_cuda and has_triton():
+        _update_by_kernel(settings, state, gradients, step, rate, decays)
+        return
     s, t = settings, (step + 1).float()
     size = -rate * torch.sqrt(1 - s.beta2**t) / (1 - s.beta1**t)
-    if size.is_cuda and has_triton():
-        _update_by_kernel(settings, state, gradients, size, decays)
-        return
-    first, second = state.moments[FIRST_MOMENT], state.moments[SECOND_MOMENT]
-    gradients = [gradient.float() for gradient in gradients]
+    moments = state.moments[FIRST_MOMENT], state.moments[SECOND_MOMENT]
+    others = []
+    for master, m, v, g, decay in zip(state.masters, *moments, gradients, decays, strict=True):
+        if decay is None and is_large(master):
+            adam_in_one_pass(master, m, v, g.float(), size, (s.beta1, s.beta2), s.epsilon)
+        else:
+            others.append((master, m, v, g.float(), decay))
+    if others:
+        _update_by_operations(settings, others, size)
+    state.round()
+
+
+def _update_by_operations(
+    settings: Adam | AdamW,
+    tensors: Sequence[tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]],
+    size: Tensor,
+) -> None:
+    """Adam's update of masters with their moments, gradients and decays, one operation after another."""
+    s, (masters, first, second, gradients, decays) = settings, zip(*tensors, strict=True)
     torch._foreach_lerp_(first, gradients, 1 - s.beta1)
     torch._foreach_mul_(second, s.beta2)
     torch._foreach_addcmul_(second, gradients, gradients, 1 - s.beta2)
     change = torch._foreach_sqrt(second)
     torch._foreach_add_(change, s.epsilon)
     change = torch._foreach_div(first, change)
-    for master, c, decay in zip(state.masters, change, decays, strict=True):
+    for master, c, decay in zip(masters, change, decays, strict=True):
         if decay is None:
             master.addcmul_(c, _for_each_run(size, master))
         else:
             c.mul_(_for_each_run(size, master)).addcmul_(master, _for_each_run(decay, master), value=-1)
             master.add_(c)
-    state.round()
 
 
 def _for_each_run(values: Tensor, parameter: Tensor) -> Tensor:
@@ -206,15 +269,25 @@ def _update_by_kernel(
     settings: Adam | AdamW,
     state: PopulationOptimiser,
     gradients: Sequence[Tensor],
-    size: Tensor,
+    step: Tensor,
+    rate: Tensor,
     decays: Sequence[Tensor | None],
 ) -> None:
-    from unweave.nn.kernels.adam import adam
+    from unweave.nn.kernels.adam import Updated, adam, step_sizes
 
     s = settings
     moments = state.moments[FIRST_MOMENT], state.moments[SECOND_MOMENT]
-    tensors = zip(state.parameters, state.masters, *moments, gradients, decays, strict=True)
-    for used, master, m, v, g, decay in tensors:
-        if g.stride() != master.stride():
-            g = torch.empty_like(master).copy_(g)
-        adam(master, used.detach(), m, v, g, size, s.beta1, s.beta2, s.epsilon, decay)
+    updated = [
+        Updated(master, used.detach(), m, v, _laid_out_as(master, g), decay)
+        for used, master, m, v, g, decay in zip(
+            state.parameters, state.masters, *moments, gradients, decays, strict=True
+        )
+    ]
+    adam(updated, step_sizes(step, rate.contiguous(), s.beta1, s.beta2), s.beta1, s.beta2, s.epsilon)
+
+
+def _laid_out_as(master: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient with the memory layout of the master."""
+    if gradient.stride() == master.stride():
+        return gradient
+    return torch.empty_like(master).copy_(gradient)

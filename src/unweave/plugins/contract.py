@@ -136,7 +136,7 @@ def _project(images: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[
 
 def check_data(part: Entry | GroundTruth) -> None:
     """Check a data set: names, shape and type of its images, and that each image depends on its row only."""
-    truth = part if isinstance(part, GroundTruth) else part.load(data_root(None))
+    truth = part if isinstance(part, GroundTruth) else part.load_grid(data_root(None))
     if truth.name != part.name:
         raise UnweaveError(f'"{part.name}" opens as "{truth.name}". Give both the same name.')
     if len({factor.name for factor in truth.factors}) < len(truth.factors):

@@ -23,7 +23,7 @@ from unweave.reasoning.spec import ReasoningSpec
 from unweave.reasoning.subjects import CHUNK, OpenOptions, Subject, code_tables, subjects_of
 from unweave.reasoning.training import Embedding, FrozenCodes, ReasoningTraining, TrainedEncoder
 from unweave.streams import Stream
-from unweave.training.trainer import pick_device
+from unweave.training.trainer import use_device
 
 Baseline: TypeAlias = Literal["values", "one_hot", "end_to_end"]
 
@@ -69,7 +69,7 @@ def reason(
     >>> [check.matrices for check in curve.checks]
     [8]
     """
-    options = OpenOptions(pick_device(device), data, data_root)
+    options = OpenOptions(use_device(device), data, data_root)
     asked = subjects_of(subjects, options)
     curves: dict[Subject, Curve] = {}
     groups: dict[Any, list[Subject]] = {}
@@ -121,7 +121,7 @@ def baselines(
     for kind in kinds:
         if kind not in BASELINES:
             raise UnweaveError(f"a baseline is one of {', '.join(BASELINES)}; got {kind!r}.")
-    chosen = pick_device(device)
+    chosen = use_device(device)
     truth = data if isinstance(data, GroundTruth) else open_data(data, data_root)
     if not isinstance(truth, GroundTruth):
         raise UnweaveError(f"matrices need data with a full grid of factors; {truth.name} has none.")

@@ -22,6 +22,7 @@ from unweave.layout import WEIGHTS_FILE
 from unweave.methods.method import Blueprint
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.distributions.likelihood import likelihood_named, reconstruction_loss
+from unweave.nn.draws import PopulationDraws
 from unweave.runs.exporting import export_onnx, export_programs
 from unweave.runs.figures import loss_figure, sheet_figure
 from unweave.runs.modules import Modules, modules_of
@@ -42,7 +43,7 @@ from unweave.runs.views import (
 )
 from unweave.streams import Stream
 from unweave.training.batches import Data
-from unweave.training.trainer import pick_device
+from unweave.training.trainer import use_device
 from unweave.zoo import run_path
 
 if TYPE_CHECKING:
@@ -81,8 +82,8 @@ class Run:
         for sentence in self.spec.changed_plugins():
             text = f"{folder.path}: {sentence} Codes and images may differ."
             warnings.warn(text, PluginChangedWarning, stacklevel=2)
-        self.device = pick_device(str(device))
-        self._chunk = CHUNK.get(self.device.type, 1024)
+        self.device = use_device(str(device))
+        self._chunk = min(CHUNK.get(self.device.type, 1024), self.spec.method.largest_batch)
         weights = folder.weights() if checkpoint is None else folder.checkpoint_weights(checkpoint)
         self.shape: tuple[int, int, int] = tuple(folder.origin["image_shape"])
         # Initial weights, which are replaced at once, of networks for a population of one.
@@ -145,6 +146,32 @@ class Run:
         return Gaussian(
             torch.cat([part.mean[0] for part in parts]), torch.cat([part.log_var[0] for part in parts])
         )
+
+    def layers(self, images: Array, seed: int | Stream | None = None) -> dict[str, Gaussian]:
+        """q(z|x) of each image by layers or blocks of the code, such as 8x8/2; tensors (n, ...).
+
+        A hierarchy such as `vd_vae` has the codes of all its layers here, the top one first, in units of
+        their prior; `posterior` has a choice of them. A layer is given the means of the layers above or,
+        with a `seed`, latents that are drawn. Empty for codes without layers or blocks.
+        """
+        method, chunks = self.spec.method, self._images(images).split(self._chunk)
+        draws = [self._draws(seed, number) for number in range(len(chunks))]
+        parts = [
+            method.code_layers(self.networks, chunk[None], noise)
+            for chunk, noise in zip(chunks, draws, strict=True)
+        ]
+        return {
+            name: Gaussian(
+                torch.cat([part[name].mean[0] for part in parts]),
+                torch.cat([part[name].log_var[0] for part in parts]),
+            )
+            for name in parts[0]
+        }
+
+    @property
+    def code_notes(self) -> tuple[str, ...]:
+        """What readers of its scores must know about its codes."""
+        return self.spec.method.code_notes(self.networks)
 
     def encode(self, images: Array) -> Array:
         """The mean codes of images, (n, d)."""
@@ -230,6 +257,11 @@ class Run:
     def to_torch_export(self, folder: str | Path) -> list[Path]:
         """Write encoder.pt2 and decoder.pt2 into a folder, which `torch.export.load` reads."""
         return export_programs(self.modules(), self.shape, self.spec.latents, Path(folder).expanduser())
+
+    def _draws(self, seed: int | Stream | None, number: int) -> PopulationDraws | None:
+        """Noise for the chunk of images with that number; none without a seed."""
+        step = torch.tensor(number, device=self.device)
+        return None if seed is None else PopulationDraws([Stream.of(seed)], step)
 
     def _examples(self, images: NDArray[Any] | Tensor | None) -> Images:
         """The images to show as uint8; those of the data set if none are given."""

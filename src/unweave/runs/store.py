@@ -37,6 +37,7 @@ from unweave.layout import (
     WEIGHTS_FILE,
 )
 from unweave.locks import claim
+from unweave.nn.optimiser import AVERAGE
 from unweave.runs.card import model_card
 from unweave.runs.spec import RunSpec
 
@@ -49,6 +50,16 @@ NEEDED = {
 }
 # What tells one data set from another of the same name.
 DATA = ("image_shape", "data_source", "data_drawn")
+
+
+def weights_in(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The trained weights in the state of a run: moving averages of weights where it keeps some."""
+    return {
+        name.removeprefix(f"{kind}."): tensor
+        for kind in ("weights", AVERAGE)
+        for name, tensor in state.items()
+        if name.startswith(f"{kind}.")
+    }
 
 
 class CheckpointOrigin(NamedTuple):
@@ -159,12 +170,7 @@ class RunFolder:
 
     def checkpoint_weights(self, step: int) -> dict[str, Tensor]:
         """The weights in a checkpoint, by the names that `weights` has."""
-        state = self.load_checkpoint(step)
-        return {
-            name.removeprefix("weights."): tensor
-            for name, tensor in state.items()
-            if name.startswith("weights.")
-        }
+        return weights_in(self.load_checkpoint(step))
 
     def drop_checkpoints(self, keep: int | None = None) -> None:
         """Remove all checkpoints but one, and what a killed process has left of its writing."""

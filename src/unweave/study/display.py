@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 
 from unweave.display.progress import LINE_EVERY, Frame, clock, has_live_display, live, short
-from unweave.study.evaluation_time import EvaluationTime
+from unweave.study.forecast import Forecast
 from unweave.study.measure import Kind, Timed
 from unweave.study.progress import Status, StatusCallback
 
@@ -120,21 +120,23 @@ def training_table(parts: Sequence[Timed]) -> list[str]:
     return lines + [note] * any(not timed.measured for timed in parts)
 
 
-def evaluation_lines(
-    evaluation: EvaluationTime, training: float, cores: int, runs: int, only_here: bool
-) -> list[str]:
-    """What evaluation adds to so many seconds of training: on a GPU machine the cores measure meanwhile."""
-    per_run = f"{short(evaluation.core / runs)} seconds of a core each"
-    if evaluation.on_gpu:
-        number = max(1, cores - 1)
-        total = max(training + evaluation.gpu, evaluation.core / number)
-        adds = f"{duration(evaluation.gpu)} more of the GPU to encode, and meanwhile "
-        adds += f"{duration(evaluation.core / number)} of {number} cores"
-    else:
-        total = training + evaluation.core / cores
-        adds = f"{duration(evaluation.core / cores)} more on {cores} cores"
+def forecast_lines(forecast: Forecast, only_here: bool) -> list[str]:
+    """What evaluation adds to training, and the sum: on a GPU machine other processes measure meanwhile."""
+    runs, crew = forecast.runs, forecast.crew
     of, but = (", whose data is here", ", but for evaluating the others") if only_here else ("", "")
-    return [f"evaluation of {runs:,} runs{of}: {per_run}, {adds}", f"about {duration(total)} in all{but}"]
+    if crew.separate:
+        means = f"{crew.training} GPU{'s' if crew.training > 1 else ''}"
+    else:
+        means = f"{crew.training} worker{'s' if crew.training > 1 else ''} of {crew.threads} threads"
+    total = f"about {duration(forecast.total)} in all with {means}{but}"
+    if not runs:
+        return [total]
+    adds = f"{duration(forecast.measuring)} more"
+    if crew.separate:
+        adds = f"{duration(forecast.encoding)} more of the GPU to encode, and meanwhile "
+        adds += f"{duration(forecast.measuring)} of {crew.measuring} processes"
+    each = f"{short(forecast.evaluation.seconds / runs)} seconds each"
+    return [f"evaluation of {runs:,} runs{of}: {each}, {adds}", total]
 
 
 def _name(kind: Kind, several: Collection[str]) -> str:

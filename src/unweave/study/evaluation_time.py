@@ -17,12 +17,15 @@ from unweave.data import GroundTruth
 from unweave.data.grid import Factors, Images
 from unweave.evaluation.encoders import Posterior
 from unweave.evaluation.evaluate import Effort, measure_source
+from unweave.evaluation.likelihoods import CHUNK
 from unweave.evaluation.parts import parts_to_measure
-from unweave.evaluation.sources import CHUNK, GroundTruthSource
+from unweave.evaluation.sources import GroundTruthSource
 from unweave.methods.method import Blueprint
 from unweave.metrics.lookup import metrics_named
+from unweave.runs.run import CHUNK as AT_ONCE
 from unweave.runs.spec import RunSpec
 from unweave.streams import Stream
+from unweave.study.measure import torch_threads
 from unweave.study.spec import StudySpec
 from unweave.training.batches import HostBatches
 
@@ -32,40 +35,45 @@ FEW = (300, 150)  # points for a first evaluation, which compiles what has to be
 
 @dataclass(frozen=True)
 class EvaluationTime:
-    """Seconds that runs take: of one core, and of the GPU where that encodes for the cores."""
+    """Seconds that runs take: of one process that measures, and of the GPU where that encodes for it."""
 
-    core: float
+    seconds: float = 0.0
     gpu: float = 0.0
-    on_gpu: bool = False
 
 
 def evaluation_time(
-    spec: StudySpec, runs: Sequence[RunSpec], data: Mapping[str, GroundTruth], device: torch.device
+    spec: StudySpec,
+    runs: Sequence[RunSpec],
+    data: Mapping[str, GroundTruth],
+    device: torch.device,
+    jobs: int = 1,
 ) -> EvaluationTime:
     """What measuring these runs takes, from one evaluation of made-up codes and some seconds of encoding.
 
     As in a study, a GPU encodes and the cores make the images: those of a grid once for many runs, those of
-    stochastic data for each run.
+    stochastic data for each run. Without a GPU, `jobs` threads encode. They also measure, `jobs` metrics at a
+    time.
     """
-    metrics, asked = metrics_time(spec, data[runs[0].data], runs[0].latents)
-    core, gpu = 0.0, 0.0
+    metrics, asked = metrics_time(spec, data[runs[0].data], runs[0].latents, jobs)
+    total, gpu = 0.0, 0.0
     for name, truth in data.items():
         alike = [run for run in runs if run.data == name]
         if not alike:
             continue
         kinds = len(spec.representations) * len(parts_to_measure(name, spec.on))
         images = kinds * asked if truth.stochastic else min(kinds * asked, len(truth))
-        core += len(alike) * kinds * metrics
+        total += len(alike) * kinds * metrics
+        encoding = encoding_time(alike[0], truth, device, jobs)
         if device.type == "cuda":
-            gpu += len(alike) * images * encoding_time(alike[0], truth, device)
-            core += len(alike) * images * making_time(truth) if truth.stochastic else 0
+            gpu += len(alike) * images * encoding
+            total += len(alike) * images * making_time(truth) if truth.stochastic else 0
         else:
-            core += len(alike) * images * (making_time(truth) + encoding_time(alike[0], truth, device))
-    return EvaluationTime(core, gpu, device.type == "cuda")
+            total += len(alike) * images * (making_time(truth) + encoding)
+    return EvaluationTime(total, gpu)
 
 
-def metrics_time(spec: StudySpec, truth: GroundTruth, latents: int) -> tuple[float, int]:
-    """Seconds of one core for the metrics of one representation, and the images whose codes they ask for."""
+def metrics_time(spec: StudySpec, truth: GroundTruth, latents: int, jobs: int = 1) -> tuple[float, int]:
+    """Seconds for the metrics of one representation, `jobs` at a time, and the images that they ask for."""
     metrics, points = metrics_named(spec.metrics), spec.points
     mixing = Stream.of(0).normal(len(truth.factors), latents)
 
@@ -83,27 +91,27 @@ def metrics_time(spec: StudySpec, truth: GroundTruth, latents: int) -> tuple[flo
     pretended = replace(truth, shape=(1, 1, len(truth.factors)), render=render, stochastic=True, binary=False)
     for size in (tuple(map(min, FEW, points)), points):
         source = GroundTruthSource(encode, pretended, losses)
-        scores = measure_source(source, metrics, "mean", Effort((size[0], size[1])), "made-up codes")
-    return sum(seconds for name, seconds in scores.seconds.items() if name != "encoding"), scores.images
+        start, effort = time.perf_counter(), Effort((size[0], size[1]), jobs=jobs)
+        scores = measure_source(source, metrics, "mean", effort, "made-up codes")
+        taken = time.perf_counter() - start
+    return taken - scores.seconds["encoding"], scores.images
 
 
-def encoding_time(run: RunSpec, truth: GroundTruth, device: torch.device) -> float:
-    """Seconds that a GPU, or a core, takes to encode an image."""
+def encoding_time(run: RunSpec, truth: GroundTruth, device: torch.device, threads: int = 1) -> float:
+    """Seconds that a GPU, or so many threads, take to encode an image, as many at a time as a run does."""
     sizes = HostBatches(truth, device).label_sizes(run.method.sampling)
     plan = Blueprint([Stream.of(0)], truth.shape, run.latents, run.architecture, sizes, run.likelihood)
     networks = {name: network.to(device) for name, network in run.method.networks(plan).items()}
-    factors, threads, done = truth.sample_factors(CHUNK, 0), torch.get_num_threads(), 0
+    factors, done = truth.sample_factors(CHUNK, 0), 0
     images = torch.from_numpy(truth.observe(factors, 0)).to(device)
-    torch.set_num_threads(1)
-    try:
-        with torch.no_grad():
-            run.method.encode(networks, images[None]).mean.cpu()
-            start = time.perf_counter()
-            while time.perf_counter() - start < SECONDS:
-                run.method.encode(networks, images[None]).mean.cpu()
-                done += CHUNK
-    finally:
-        torch.set_num_threads(threads)
+    parts = images.split(AT_ONCE.get(device.type, CHUNK))
+    with torch.no_grad(), torch_threads(threads):
+        run.method.encode(networks, parts[0][None]).mean.cpu()
+        start = time.perf_counter()
+        while time.perf_counter() - start < SECONDS:
+            for part in parts:
+                run.method.encode(networks, part[None]).mean.cpu()
+            done += CHUNK
     return (time.perf_counter() - start) / done
 
 

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from unweave.data.catalogue import CATALOGUE, entry_of, has_condition, load
+from unweave.data.catalogue import CATALOGUE, entry_of, has_condition, load_any
 from unweave.data.conditions.naming import split_name
 from unweave.data.opening import Data, open_reference
 from unweave.data.own.reference import Reference
@@ -98,7 +98,7 @@ class StudyFolder:
 def open_named(name: str, reference: Reference | None, root: Path | None) -> Data:
     """Open a data set of a study: a user's data by its path, another one by its name."""
     if reference is None:
-        return load(name, root)
+        return load_any(name, root)
     try:
         return open_reference(reference, root=root)
     except MissingFileError as error:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -23,7 +24,7 @@ from unweave.study.planner import Unit, open_runs
 from unweave.training.batches import Data, batches_of
 from unweave.training.memory import halve_on_oom
 from unweave.training.population import Population
-from unweave.training.trainer import pick_device
+from unweave.training.trainer import use_device
 from unweave.training.update import Update
 
 SECONDS = 20.0  # of all measurements together
@@ -60,6 +61,7 @@ class Part:
     model_steps: int
     together: tuple[RunSpec, ...]
     reference: Reference | None = None  # to the data of that population, if it is not in the catalogue
+    unit_steps: tuple[int, ...] = ()  # model-steps of each population, in the order of training
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,11 @@ class Timed:
     def seconds(self) -> float:
         """How long its runs train."""
         return self.part.model_steps / self.rate
+
+    @property
+    def unit_seconds(self) -> list[float]:
+        """How long each of its populations trains."""
+        return [steps / self.rate for steps in self.part.unit_steps or (self.part.model_steps,)]
 
 
 def parts_of(study: StudyFolder, units: Sequence[Unit], missing: Sequence[str] = ()) -> list[Part]:
@@ -93,21 +100,38 @@ def parts_of(study: StudyFolder, units: Sequence[Unit], missing: Sequence[str] =
         best = max(populations, key=lambda runs: (runs[0].data not in missing, len(runs)))
         if best[0].data in missing:
             best = [replace(run, data=STAND_INS[kind.channels]) for run in best]
-        steps = sum(run.steps for runs in populations for run in runs)
+        steps = tuple(sum(run.steps for run in runs) for runs in populations)
         own = reference(best[0].data)
-        parts.append(Part(kind, sum(map(len, populations)), steps, tuple(best), own))
+        parts.append(Part(kind, sum(map(len, populations)), sum(steps), tuple(best), own, steps))
     return sorted(parts, key=lambda part: -part.model_steps)
 
 
-def timed(parts: Sequence[Part], device: str = "auto", data_root: Path | None = None) -> list[Timed]:
-    """How fast each part trains: measured for the largest, the rest as slow as the slowest of these."""
+def timed(
+    parts: Sequence[Part], device: str = "auto", data_root: Path | None = None, threads: int | None = None
+) -> list[Timed]:
+    """How fast each part trains: measured for the largest, the rest as slow as the slowest of these.
+
+    `threads` are those of a worker; by default, those of this process.
+    """
     seconds = SECONDS / min(len(parts), MOST)
-    measured = [
-        Timed(part, measured_rate(part.together, device, data_root, seconds, part.reference))
-        for part in parts[:MOST]
-    ]
+    with torch_threads(threads or torch.get_num_threads()):
+        measured = [
+            Timed(part, measured_rate(part.together, device, data_root, seconds, part.reference))
+            for part in parts[:MOST]
+        ]
     slowest = min(part.rate for part in measured)
     return measured + [Timed(part, slowest, measured=False) for part in parts[MOST:]]
+
+
+@contextmanager
+def torch_threads(number: int) -> Iterator[None]:
+    """Let torch use so many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def measured_rate(
@@ -118,7 +142,7 @@ def measured_rate(
     reference: Reference | None = None,
 ) -> float:
     """Model-steps a second, after a warm-up, of some runs that train together, or of as many as fit."""
-    chosen = pick_device(device)
+    chosen = use_device(device)
     data = open_named(specs[0].data, reference, data_root)
     try:
         return halve_on_oom(

@@ -29,6 +29,7 @@ from unweave.training.population import shared_by
 SCHEMA = 1
 # Runs in a population: more gain nothing on a CPU; on a GPU they must fit.
 ON_CPU, LARGEST, BYTES_A_RUN = 4, 128, 600_000_000
+RESERVED_BYTES = 1_000_000_000  # of a GPU: its context, the images of the data set, a screen
 WEIGHTS_BYTES, RECORDS_BYTES = 2_700_000, 60_000  # of a finished run, with the networks of the study
 
 
@@ -109,11 +110,15 @@ def read_plan(study: StudyFolder) -> list[Unit]:
 
 
 def population_size(device: torch.device) -> int:
-    """How many runs should train together on a device."""
+    """How many runs should train together on a device; "cuda" stands for all GPUs that are visible.
+
+    All GPUs take units of the same study, so the one with the least memory decides.
+    """
     if device.type != "cuda":
         return ON_CPU
-    memory = torch.cuda.get_device_properties(device).total_memory
-    return max(1, min(LARGEST, memory // BYTES_A_RUN))
+    gpus = range(torch.cuda.device_count()) if device.index is None else [device.index]
+    memory = min(torch.cuda.get_device_properties(gpu).total_memory for gpu in gpus)
+    return max(1, min(LARGEST, (memory - RESERVED_BYTES) // BYTES_A_RUN))
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ class TrainAndScore:
 
     def _measure(self, run: Run, data: Data, spec: StudySpec, progress: Progress) -> None:
         """Measure a run on all parts of its data that the study names."""
-        restricted = isinstance(data, GroundTruth) and data.allowed is not None
+        restricted = not isinstance(data, GroundTruth) or data.allowed is not None
         parts = parts_to_measure(run.spec.data, spec.on)
         for part in parts:
             evaluate_run(

@@ -8,7 +8,6 @@ child("labelled points").
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -17,25 +16,26 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unweave.data import Collection, GroundTruth, grid_table, variants
+from unweave.data import Collection, GroundTruth
 from unweave.data.supervision import Labelled as LabelledPoints
 from unweave.data.supervision import labelled
 from unweave.data.supervision.choices import resolve_class
 from unweave.data.supervision.labels import points_of_run
-from unweave.data.supervision.row_labels import LabelledRows, row_label_sizes, rows_of_run
-from unweave.data.variants import Origin, origin
+from unweave.data.supervision.row_labels import LabelledRows, labelled_rows, rows_of_run
 from unweave.errors import UnweaveError
 from unweave.methods.sampling import Groups, Images, Labels, Sampling
 from unweave.methods.step import Batch, LabelledBatch
 from unweave.nn.draws import PopulationDraws, path_of
-from unweave.nn.image_table import ImageTable, Paint
 from unweave.nn.images import draw_images, look_up_images
 from unweave.streams import Stream
 from unweave.training.balanced import BalancedRows
 from unweave.training.factors import device_factors, host_factors, label_columns
+from unweave.training.image_tables import has_room, image_table, table_rows
 from unweave.training.weighted_factors import FactorDraw
 
 Data = GroundTruth | Collection
+
+TABLE_SHARE = 0.5  # of the free memory of a device that a table may take
 
 
 class Batches(Protocol):
@@ -67,17 +67,7 @@ class ResidentBatches:
         self._factors: dict[Sampling, FactorDraw | None] = {}
         self._labelled: dict[tuple[tuple[Stream, ...], Labels], tuple[Tensor, Tensor]] = {}
         self._balanced: dict[tuple[tuple[Stream, ...], Labels], BalancedRows] = {}
-        source = origin(ground_truth)
-        sizes, strides = _numbering(source)
-        self.table = ImageTable(
-            images=torch.from_numpy(np.array(grid_table(source.base))).to(device),
-            shape=source.base.shape,
-            streams=source.streams,
-            sizes=torch.from_numpy(sizes).to(device),
-            strides=torch.from_numpy(strides).to(device),
-            paint=_paint(source.paint),
-            picture=_picture(source.paint, device),
-        )
+        self.table = image_table(ground_truth, device)
 
     def on_device(self, sampling: Sampling) -> bool:
         """Whether the device draws such a batch: not, for example, groups of data with a condition."""
@@ -114,7 +104,7 @@ class ResidentBatches:
         return self._factors[sampling]
 
     def _looked_up(self, factors: Tensor, draws: PopulationDraws, purpose: str, sampling: Sampling) -> Batch:
-        images = look_up_images(self.table, draws, purpose, self._rows(factors))
+        images = look_up_images(self.table, draws, purpose, table_rows(self.table, factors))
         columns = [factors[..., column] for column in label_columns(self.truth, sampling)]
         return Batch(images, torch.stack(columns, dim=-1) if columns else None)
 
@@ -153,12 +143,8 @@ class ResidentBatches:
                 torch.from_numpy(np.stack(arrays)).to(self.device)
                 for arrays in ([run.factors for run in points], [run.labels for run in points])
             )
-            self._labelled[key] = self._rows(factors), labels
+            self._labelled[key] = table_rows(self.table, factors), labels
         return self._labelled[key]
-
-    def _rows(self, factors: Tensor) -> Tensor:
-        """Row numbers in the table for factors (..., k); hidden factors are not included."""
-        return (factors * self.table.strides[0, : factors.shape[-1]]).sum(-1)
 
 
 class HostBatches:
@@ -178,7 +164,8 @@ class HostBatches:
         """How many values each label has."""
         if isinstance(sampling, Labels):
             if isinstance(self.data, Collection):
-                return row_label_sizes(self.data, sampling.labeller)
+                # All of them, so that too few known labels are refused before training starts.
+                return labelled_rows(self.data, sampling.points, 0, sampling.labeller).points.sizes
             return labelled(self.data, 1, 0, sampling.labeller).sizes
         if isinstance(sampling, Images):
             return ()
@@ -303,45 +290,6 @@ def batches_of(data: Data, device: torch.device) -> Batches:
 
     On the CPU images are computed as they are needed: a table would only take up memory.
     """
-    if device.type != "cuda" or isinstance(data, Collection):
-        return HostBatches(data, device)
-    base = origin(data).base
-    size = math.prod(base.shape) * len(base) // (8 if base.binary else 1)
-    if base.stochastic or size > _room(device):
+    if device.type != "cuda" or isinstance(data, Collection) or not has_room(data, device, TABLE_SHARE):
         return HostBatches(data, device)
     return ResidentBatches(data, device)
-
-
-def _room(device: torch.device) -> float:
-    """Bytes that a table may take: half of what is free."""
-    free, _ = torch.cuda.mem_get_info(device)
-    return 0.5 * free
-
-
-def _numbering(source: Origin) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sizes and strides of the base's factors in the grid, (streams, columns), where each is drawn."""
-    columns = 4 * -(-max(column + 1 for _, column in source.columns) // 4)
-    sizes, strides = np.zeros((2, len(source.streams), columns), np.int64)
-    stride = 1
-    for drawn, factor in zip(reversed(source.columns), reversed(source.base.factors), strict=True):
-        sizes[drawn], strides[drawn] = factor.size, stride
-        stride *= factor.size
-    return sizes, strides
-
-
-def _paint(paint: variants.Paint | None) -> Paint:
-    match paint:
-        case variants.Colour():
-            return "colour"
-        case variants.Noise():
-            return "noise"
-        case variants.Scream():
-            return "scream"
-    return "none"
-
-
-def _picture(paint: variants.Paint | None, device: torch.device) -> Tensor | None:
-    """The picture behind the images, (H, W, 3)."""
-    if not isinstance(paint, variants.Scream):
-        return None
-    return torch.from_numpy(np.ascontiguousarray(paint.picture.transpose(1, 2, 0))).to(device)

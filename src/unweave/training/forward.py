@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from unweave.methods.step import Batch, Forward, LabelledCodes, network_of
-from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.distributions.gaussian import Gaussian, sample_and_divergence
 from unweave.nn.networks.vae import Decoder, Encoder
 from unweave.training.population import Group, PlayerState, Population
 
@@ -28,12 +28,12 @@ def shared_passes(
     decoder = network_of(autoencoder.networks, "decoder", Decoder)
     merged = _merged(encoder(batch.images), population.groups, batch.labels)
     noise = population.draws.normal(NOISE, batch.images.shape[1], spec.latents)
-    sample = merged.sample(noise * population.noise_scale)
+    sample, divergence = sample_and_divergence(merged, noise, population.noise_scale)
     reconstruction = decoder.reconstruction(sample, batch.images, spec.likelihood)
     labelled = _labelled_codes(batch, encoder, population.label_sizes)
     # One split of each tensor makes its backward pass one launch, instead of several for each group.
     sizes = [group.last - group.first for group in population.groups]
-    whole = reconstruction, merged.mean, merged.log_var, sample, merged.kl().mean(-1)
+    whole = reconstruction, merged.mean, merged.log_var, sample, divergence
     parts = zip(*(tensor.split(sizes) for tensor in whole), strict=True)
     passes, second_batches = [], iter(batches[1:])
     for group, part in zip(population.groups, parts, strict=True):

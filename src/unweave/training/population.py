@@ -21,6 +21,7 @@ from unweave.nn.layers import lay_out_for_kernels, select_runs, set_precision
 from unweave.nn.optimiser import PopulationOptimiser, optimiser_named
 from unweave.nn.schedule import Schedule, curve_of
 from unweave.runs.spec import RunSpec
+from unweave.runs.store import weights_in
 from unweave.streams import Stream
 
 # Fields of RunSpec in which runs of one population may differ. They must agree in all others.
@@ -59,6 +60,7 @@ class PlayerState:
     # The player whose parameters a phase trains; None for a player, which owns its networks.
     owner: PlayerState | None = None
     rate_factors: Tensor | None = None  # (last - first): of a phase; None: 1 in all runs
+    skip_above: float = 0.0  # the norm of a gradient at which an update is skipped; 0: none is
 
     @property
     def runs(self) -> slice:
@@ -130,6 +132,10 @@ class Population:
     def run_state(self, run: int) -> dict[str, Tensor]:
         """Weights and optimiser moments of one run: together with the step, all that resuming needs."""
         return {name: tensor[at].detach().contiguous() for name, tensor, at in self._tensors_of(run)}
+
+    def trained_weights(self, run: int) -> dict[str, Tensor]:
+        """The weights of one run, by the names of its networks' parameters."""
+        return weights_in(self.run_state(run))
 
     @torch.no_grad()
     def load_run_state(self, run: int, state: dict[str, Tensor]) -> None:
@@ -207,13 +213,16 @@ class Population:
         named = [pair for network in networks.values() for pair in network.named_parameters()]
         names, parameters = [name for name, _ in named], [parameter for _, parameter in named]
         settings = player_settings or optimiser_named(spec.optimiser, spec.weight_decay)
-        optimiser = PopulationOptimiser(parameters, settings, names)
+        decay, skip_above = (
+            (0.0, 0.0) if player is None else (float(player.average), float(player.skip_above))
+        )
+        optimiser = PopulationOptimiser(parameters, settings, names, decay, may_skip=skip_above > 0)
         precise = player is not None and player.precise and spec.precision == "bf16"
         for network in networks.values():  # after the optimiser, whose masters must stay float32
             set_precision(network, "tf32" if precise else spec.precision)
         rate = None if player_settings is None else player_settings.learning_rate
         last = first + len(parameters[0])
-        state = PlayerState(name, first, last, networks, optimiser, rate, schedule)
+        state = PlayerState(name, first, last, networks, optimiser, rate, schedule, skip_above=skip_above)
         optimiser.attach(state.parameters())
         return state
 
@@ -287,6 +296,9 @@ class Population:
                     (f"{kind}.{name}", tensor, run - player.first)
                     for name, tensor in zip(names, tensors, strict=True)
                 ]
+            if player.optimiser.skipped is not None:
+                skipped = player.optimiser.skipped
+                tensors_of_run.append((f"skipped.{player.name}", skipped, run - player.first))
         return tensors_of_run
 
 
@@ -304,8 +316,9 @@ def _group_key(spec: RunSpec) -> str:
     """
     numbers = numeric_settings(spec.method)
     others = {name: value for name, value in settings_of(spec.method).items() if name not in numbers}
-    optimised = [(player.optimiser, player.schedule) for player in spec.method.players]
+    optimised: list[tuple[object, object]] = [(p.optimiser, p.schedule) for p in spec.method.players]
     optimised += [(phase.optimiser, None) for phase in spec.method.phases]
+    optimised += [(p.average, p.skip_above) for p in spec.method.players if p.average or p.skip_above]
     return repr((spec.method.name, others, optimised, spec.plugins))
 
 

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from unweave import __version__
+from unweave.cpu_settings import keep_freed_memory
 from unweave.errors import UnweaveError
 from unweave.methods import Method
 from unweave.nn.layers.precision import Precision
@@ -73,7 +74,7 @@ def train_runs(
     specs: Sequence[RunSpec], data: Data, folders: Sequence[Path], plan: Plan, tell: Tell | None = None
 ) -> list[RunFolder]:
     """Train all runs that are not finished yet; return their folders in the order of the specs."""
-    device = pick_device(plan.device)
+    device = use_device(plan.device)
     folders_by_id = {spec.id: RunFolder(path) for spec, path in zip(specs, folders, strict=True)}
     _refuse_changed_plugins([spec for spec in specs if not folders_by_id[spec.id].result])
     with ExitStack() as stack:
@@ -143,6 +144,20 @@ def pick_device(name: str) -> torch.device:
         raise UnweaveError("a GPU was requested, but torch finds none. Use --device cpu.")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise UnweaveError(f'there is no device "{name}"; there are {torch.cuda.device_count()} GPUs.')
+    return device
+
+
+def use_device(name: str) -> torch.device:
+    """The device of that name, ready for networks: a GPU with a number becomes this thread's current one.
+
+    Triton launches its kernels, and torch records CUDA graphs, on the current GPU. On a CPU, freed memory is
+    kept for the next tensors.
+    """
+    device = pick_device(name)
+    if device.type == "cpu":
+        keep_freed_memory()
+    elif device.index is not None:
+        torch.cuda.set_device(device)
     return device
 
 
@@ -238,10 +253,6 @@ class _Training:
 
     def _prepare(self, run: int, outcome: str, terms: dict[str, float], ended_ids: Sequence[str]) -> None:
         spec = self.population.specs[run]
-        state = self.population.run_state(run)
-        weights = {
-            name.removeprefix("weights."): t for name, t in state.items() if name.startswith("weights.")
-        }
         result = {
             "outcome": outcome,
             "steps": self.step,
@@ -249,7 +260,7 @@ class _Training:
             "runs_beside": len(self.population) - 1,
             "terms": _finite(terms),
         }
-        self.folders[spec.id].prepare(weights, result, ended_ids)
+        self.folders[spec.id].prepare(self.population.trained_weights(run), result, ended_ids)
 
     def _checkpoint(self) -> None:
         """All runs get the new checkpoint before any loses its old one: they stay at the same step."""

@@ -5,9 +5,12 @@ All players are updated at once, or, if a method defines turns, turn by turn, ea
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,7 +19,6 @@ from unweave.methods.method import AUTOENCODER
 from unweave.methods.step import Batch, Forward, Losses, StepContext
 from unweave.nn.layers.precision import precision_context
 from unweave.nn.moving_average import MovingAverage
-from unweave.nn.optimiser import PopulationOptimiser
 from unweave.nn.schedule import Schedule, rate_share
 from unweave.training.batches import Batches
 from unweave.training.forward import shared_passes
@@ -24,6 +26,11 @@ from unweave.training.population import Group, PlayerState, Population
 
 # The purposes of a run's streams while it trains.
 BATCH, SECOND_BATCH = "batch", "other batch"
+
+# Updates of one graph, where so many are due. Each launch of a graph costs tens of microseconds.
+GRAPH_STEPS = 8
+
+SKIPPED = "skipped_updates"  # the logged share of updates that were skipped for a large gradient
 
 _recording = threading.Lock()  # populations may train in threads, and torch records one graph at a time
 
@@ -41,6 +48,10 @@ class Update:
         self.terms: list[dict[str, Tensor]] = []
         self.counted = 0
         self._graph: torch.cuda.CUDAGraph | None = None
+        self._long_graph: torch.cuda.CUDAGraph | None = None  # of GRAPH_STEPS updates
+        self._stream: torch.cuda.Stream | None = None  # on which they are recorded
+        several = population.device.type == "cuda" and len(population.groups) > 1
+        self._group_streams = [torch.cuda.Stream(population.device) for _ in population.groups if several]
         self._begins = {player.first_step for player in population.players}
         self._inputs: list[Batch] = []
         self._step = int(population.step)
@@ -48,16 +59,19 @@ class Update:
 
     def run(self, steps: int, stop: Sequence[int] = ()) -> int:
         """Make some updates, or fewer if `stop` is no longer empty; return how many."""
-        for done in range(steps):
-            if stop:
-                return done
+        done = 0
+        while done < steps and not stop:
+            if self._step == 0:
+                self._initialise()
+            made = 1
             if self.population.device.type == "cuda":
-                self._run_graph()
+                made = self._run_graph(steps - done)
             else:
                 self._advance(self._draw())
-            self._step += 1
-            self.counted += 1
-        return steps
+            self._step += made
+            self.counted += made
+            done += made
+        return done
 
     def take_terms(self) -> list[dict[str, Tensor]]:
         """Means of the logged terms over the steps since the last call, on the host; then reset them."""
@@ -74,7 +88,8 @@ class Update:
         """Gradients of the players of all turns at the current weights, without an update."""
         batches = self._draw()
         for turn in self._turns():
-            yield from zip(turn, self._play(batches, turn)[1], strict=True)
+            for player, gradients in zip(turn, self._play(batches, turn)[1], strict=True):
+                yield player, gradients.tensors
 
     def log_state(self, run: int) -> dict[str, Tensor]:
         """The logged sums of one run since `take_terms`, and the number of steps they cover."""
@@ -94,6 +109,13 @@ class Update:
             totals = {n: torch.stack([states[run][f"log.{n}"] for run in runs]) for n in names[group.first]}
             self.terms.append({name: total.to(self.population.device) for name, total in totals.items()})
 
+    def _initialise(self) -> None:
+        """Let methods set the initial weights that depend on data."""
+        batch, population = self._draw()[0], self.population
+        with torch.no_grad(), precision_context(population.specs[0].precision):
+            for group in population.groups:
+                group.method.initialise(self._context(group, batch, (), None))
+
     def _draw(self) -> list[Batch]:
         """The batches of this step: one for all runs, and a second one for each group that asks for it."""
         population, size = self.population, self.population.specs[0].batch
@@ -104,33 +126,51 @@ class Update:
                 batches.append(self.batches.draw(draws, self._step, SECOND_BATCH, size, population.sampling))
         return batches
 
-    def _run_graph(self) -> None:
+    def _run_graph(self, steps: int) -> int:
+        """Make one update, or several of at most `steps`, and return how many."""
         if self._graph is None or self._step in self._begins:
             self._capture()
-            return
+            return 1
+        next_start = min((begin for begin in self._begins if begin > self._step), default=math.inf)
+        if self._on_device and steps >= GRAPH_STEPS and next_start >= self._step + GRAPH_STEPS:
+            if self._long_graph is None:
+                self._long_graph = self._recorded(GRAPH_STEPS, self._graph)
+            self._long_graph.replay()
+            return GRAPH_STEPS
         if not self._on_device:
             for static, new in zip(self._inputs, self._draw(), strict=True):
                 for buffer, tensor in zip(static.tensors(), new.tensors(), strict=True):
                     buffer.copy_(tensor)
         self._graph.replay()
+        return 1
 
     def _capture(self) -> None:
         """Make the first update without a graph, which also warms up all kernels, then record one update.
 
-        The graph is recorded on a separate stream: graphs of one stream share scratch memory and must not be
+        Graphs are recorded on a separate stream: those of one stream share scratch memory and must not be
         replayed at the same time.
         """
         current = torch.cuda.current_stream()
-        recording, graph = torch.cuda.Stream(priority=current.priority), torch.cuda.CUDAGraph()
+        self._stream = torch.cuda.Stream(priority=current.priority)
         with _recording:
-            recording.wait_stream(current)
-            with torch.cuda.stream(recording):
+            self._stream.wait_stream(current)
+            with torch.cuda.stream(self._stream):
                 self._inputs = self._draw()
                 self._advance(self._inputs)
-            current.wait_stream(recording)
-            with torch.cuda.graph(graph, stream=recording, capture_error_mode="thread_local"):
+            current.wait_stream(self._stream)
+        self._long_graph = None
+        self._graph = self._recorded(1, None)
+
+    def _recorded(self, steps: int, other: torch.cuda.CUDAGraph | None) -> torch.cuda.CUDAGraph:
+        """A graph of some updates; it shares the memory of the other one, which is never replayed with it."""
+        graph, pool = torch.cuda.CUDAGraph(), None if other is None else other.pool()
+        with (
+            _recording,
+            torch.cuda.graph(graph, pool, stream=self._stream, capture_error_mode="thread_local"),
+        ):
+            for _ in range(steps):
                 self._advance(self._draw() if self._on_device else self._inputs)
-        self._graph = graph
+        return graph
 
     def _advance(self, batches: list[Batch]) -> None:
         population, turns = self.population, self._turns()
@@ -139,9 +179,10 @@ class Update:
             losses, gradients = self._play(batches, turn)
             for player, gradient in zip(turn, gradients, strict=True):
                 rates = self._base_rates(player) * shares[player.schedule][player.runs]
-                player.optimiser.update(gradient, self._moves(player, turns, number), rates)
+                moves = self._moves(player, turns, number)
+                player.optimiser.update(gradient.tensors, moves, rates, gradient.skip)
             if number == 0:
-                self._add_terms(losses)
+                self._add_terms(self._with_skipped(losses, turn, gradients))
         population.step += 1
 
     def _rate_shares(self) -> dict[str | Schedule, Tensor]:
@@ -176,17 +217,25 @@ class Update:
         per_step = sum(player in others for others in turns)
         return step if per_step == 1 else step * per_step + before
 
-    def _play(self, batches: list[Batch], turn: list[PlayerState]) -> tuple[list[Losses], list[list[Tensor]]]:
+    def _play(self, batches: list[Batch], turn: list[PlayerState]) -> tuple[list[Losses], list[Gradients]]:
         """Losses and gradients of the players of a turn, before any of them is updated."""
         spec = self.population.specs[0]
+        # The autoencoder comes last: its gradients then need not wait for those of the other players, which
+        # are computed on the streams of their groups.
+        order = sorted(turn, key=lambda player: player.name == AUTOENCODER)
         with precision_context(spec.precision), _only(turn, self.population.players):
-            losses = self._losses(batches, turn)
-            objectives = [self._objective(player, losses) for player in turn]
-            gradients = [
-                _gradients(loss, player.optimiser, spec.gradient_clip, keep=player is not turn[-1])
-                for player, loss in zip(turn, objectives, strict=True)
-            ]
-        return losses, gradients
+            contexts = self._contexts(batches, turn)
+            losses = self._losses(contexts)
+            objectives = {id(player): self._objective(player, losses) for player in turn}
+            gradients = {
+                id(player): _gradients(
+                    objectives[id(player)], player, spec.gradient_clip, keep=player is not order[-1]
+                )
+                for player in order
+            }
+            self._join()
+        del contexts  # held until here: streams of groups read tensors of this one
+        return losses, [gradients[id(player)] for player in turn]
 
     def _objective(self, player: PlayerState, losses: list[Losses]) -> Tensor:
         """(P,): what a player minimises; 0 in runs in which it has not started."""
@@ -197,17 +246,37 @@ class Update:
         objective = loss.players[player.name]
         return objective if player.begins is None else objective * (self.population.step >= player.begins)
 
-    def _losses(self, batches: list[Batch], turn: list[PlayerState]) -> list[Losses]:
-        """The losses of each group."""
+    def _contexts(self, batches: list[Batch], turn: list[PlayerState]) -> list[StepContext]:
+        """What the losses of each group may use."""
         population = self.population
         passes: Sequence[Forward | None] = [None] * len(population.groups)
         if population.autoencoder is not None:
             passes = shared_passes(population, population.autoencoder, batches)
         names = tuple(player.name for player in turn)
-        return [
-            group.method.losses(self._context(group, batches[0], names, shared_pass))
-            for group, shared_pass in zip(population.groups, passes, strict=True)
-        ]
+        groups = zip(population.groups, passes, strict=True)
+        return [self._context(group, batches[0], names, shared_pass) for group, shared_pass in groups]
+
+    def _losses(self, contexts: Sequence[StepContext]) -> list[Losses]:
+        """The losses of each group.
+
+        Several groups on a GPU have a stream each, because their many small kernels would otherwise run one
+        after another. Their gradients use the same streams. In a graph these are parallel branches.
+        """
+        groups = zip(self.population.groups, contexts, strict=True)
+        if not self._group_streams:
+            return [group.method.losses(context) for group, context in groups]
+        losses, current = [], torch.cuda.current_stream()
+        for stream, (group, context) in zip(self._group_streams, groups, strict=True):
+            stream.wait_stream(current)
+            with torch.cuda.stream(stream):
+                losses.append(group.method.losses(context))
+        self._join()
+        return losses
+
+    def _join(self) -> None:
+        """Let the current stream wait for those of the groups."""
+        for stream in self._group_streams:
+            torch.cuda.current_stream().wait_stream(stream)
 
     def _context(
         self, group: Group, batch: Batch, turn: tuple[str, ...], shared_pass: Forward | None
@@ -227,6 +296,18 @@ class Update:
             turn=turn,
             shared_pass=shared_pass,
         )
+
+    def _with_skipped(
+        self, losses: list[Losses], turn: list[PlayerState], gradients: list[Gradients]
+    ) -> list[Losses]:
+        """Losses that also log which runs skip an update, in groups with a player that may."""
+        skips = {id(player): gradient.skip for player, gradient in zip(turn, gradients, strict=True)}
+        logged = []
+        for group, loss in zip(self.population.groups, losses, strict=True):
+            own = [skip for player in group.players if (skip := skips.get(id(player))) is not None]
+            skipped = {SKIPPED: torch.stack(own).any(0).float()} if own else {}
+            logged.append(replace(loss, terms={**loss.terms, **skipped}))
+        return logged
 
     def _add_terms(self, losses: list[Losses]) -> None:
         if not self.terms:
@@ -259,18 +340,30 @@ def _only(active: Sequence[PlayerState], players: Sequence[PlayerState]) -> Iter
             parameter.requires_grad_(True)
 
 
-def _gradients(
-    loss: Tensor, optimiser: PopulationOptimiser, largest: float | None, keep: bool
-) -> list[Tensor]:
+class Gradients(NamedTuple):
+    """Gradients of a player's parameters, and in which runs its update is skipped, (P,), if it may be."""
+
+    tensors: list[Tensor]
+    skip: Tensor | None
+
+
+def _gradients(loss: Tensor, player: PlayerState, largest: float | None, keep: bool) -> Gradients:
     """Gradients of a loss with respect to the parameters of one player."""
+    optimiser = player.optimiser
     gradients = list(torch.autograd.grad(loss.sum(), optimiser.parameters, retain_graph=keep))
+    # Written so that a norm that is not a number is not below the limit.
+    skip = ~(gradient_norms(gradients) < player.skip_above) if player.skip_above else None
     if largest is None or isinstance(optimiser.settings, MovingAverage):
-        return gradients
-    return clip(gradients, largest)
+        return Gradients(gradients, skip)
+    return Gradients(clip(gradients, largest), skip)
+
+
+def gradient_norms(gradients: Sequence[Tensor]) -> Tensor:
+    """(P,): the norm of the gradient of each run, over all parameters together."""
+    return torch.as_tensor(sum(g.float().square().flatten(1).sum(dim=1) for g in gradients)).sqrt()
 
 
 def clip(gradients: Sequence[Tensor], largest: float) -> list[Tensor]:
     """Scale the gradient of each run to a norm of at most `largest`, over all parameters together."""
-    square = sum(g.float().square().flatten(1).sum(dim=1) for g in gradients)
-    share = (largest / torch.as_tensor(square).sqrt().clamp_min(1e-12)).clamp_max(1)
+    share = (largest / gradient_norms(gradients).clamp_min(1e-12)).clamp_max(1)
     return [g * share.view(-1, *[1] * (g.dim() - 1)) for g in gradients]

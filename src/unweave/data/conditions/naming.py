@@ -78,8 +78,8 @@ def conditioned(ground_truth: GroundTruth, text: str) -> GroundTruth:
 
 def conditioned_entry(entry: Entry, text: str) -> Entry:
     """The entry of a data set under a condition; its name has the canonical form of the condition."""
-    condition = parse(text, entry.factors)
-    canonical = condition.text(entry.factors)
+    condition = parse(text, entry.grid_factors)
+    canonical = condition.text(entry.grid_factors)
     if not canonical:
         return entry
     channels = 3 if condition.paint else entry.channels
@@ -118,4 +118,4 @@ class _Loader:
 
     def __call__(self, root: Path, *, check: bool = True, progress: Progress | None = None) -> GroundTruth:
         """Open it."""
-        return conditioned(self.entry.load(root, check=check, progress=progress), self.text)
+        return conditioned(self.entry.load_grid(root, check=check, progress=progress), self.text)

@@ -8,6 +8,8 @@
   the pairs A to E of the paper, whose strengths are sigma 0.2, 0.4 and 0.7.
 - roth_*: Roth et al., "Disentanglement of correlated factors via Hausdorff factorized support", ICLR 2023
   [4], as in the code of the authors; the formula is that of [3].
+- ojha_imbalance: Ojha et al., "Elastic-InfoGAN: unsupervised disentangled representation learning in
+  class-imbalanced data", NeurIPS 2020: the first of the 50 imbalances of ten classes in the authors' code.
 
 Differs from [1]: the authors publish the images of each split, not a rule. Here a third of the values of each
 ordinal factor is held out, which leaves about 30% of dSprites for training. Differs from [3]: the formula is
@@ -21,6 +23,7 @@ from itertools import combinations
 from typing import TypeAlias, TypeVar
 
 from unweave.data.grid import Factor
+from unweave.data.supervision.choices import class_factor
 from unweave.errors import UnweaveError
 
 # The names of factors that a preset was written for -> its condition.
@@ -109,6 +112,8 @@ TRAEUBLE: Mapping[str, Mapping[tuple[str, ...], tuple[str, ...]]] = {
     "traeuble_e": {SHAPES: ("object_hue~azimuth",)},
 }
 CORRELATED = {**TRAEUBLE, **ROTH}
+# How often each class is drawn, relative to the most frequent one.
+OJHA = (1.0, 0.252, 0.223, 0.974, 0.923, 0.775, 0.385, 0.76, 0.972, 0.53)
 ROTH_SIGMA, SIGMA = 0.1, 0.2  # of pairs of Roth et al., and of all others
 
 
@@ -120,10 +125,10 @@ def expanded(name: str, sigma: float | None, factors: Sequence[Factor]) -> str:
         pairs = _for_factors(name, CORRELATED[name], names)
         return ":".join(f"{pair}={default if sigma is None else sigma!r}" for pair in pairs)
     if sigma is not None:
-        raise UnweaveError(f"{name} holds out combinations and has no sigma. Leave out the number")
+        raise UnweaveError(f"{name} correlates no factors and has no sigma. Leave out the number")
     if name in MONTERO:
         return _for_factors(name, MONTERO[name], names)
-    return SCHOTT[name](name, factors)
+    return BY_RULE[name](name, factors)
 
 
 def _for_factors(name: str, texts: Mapping[tuple[str, ...], _Text], names: tuple[str, ...]) -> _Text:
@@ -161,6 +166,15 @@ def _extrapolation(name: str, factors: Sequence[Factor]) -> str:
     )
 
 
+def _imbalance(name: str, factors: Sequence[Factor]) -> str:
+    """Weights of the values of the class factor, which must have ten."""
+    label = class_factor(factors)
+    [size] = [factor.size for factor in factors if factor.name == label]
+    if size != len(OJHA):
+        raise UnweaveError(f"{name} needs a class of {len(OJHA)} values; {label} has {size}")
+    return ":".join(f"weigh({label}={value})={share!r}" for value, share in enumerate(OJHA) if share < 1)
+
+
 def _ordinal(name: str, factors: Sequence[Factor], least: int) -> list[Factor]:
     """The ordinal factors with three values or more; there must be enough of them."""
     ordinal = [factor for factor in factors if factor.kind == "ordinal" and factor.size >= 3]
@@ -175,4 +189,5 @@ SCHOTT: Mapping[str, Callable[[str, Sequence[Factor]], str]] = {
     "schott_interpolation": _interpolation,
     "schott_extrapolation": _extrapolation,
 }
-PRESETS = (*SCHOTT, *MONTERO, *CORRELATED)
+BY_RULE = {**SCHOTT, "ojha_imbalance": _imbalance}
+PRESETS = (*BY_RULE, *MONTERO, *CORRELATED)

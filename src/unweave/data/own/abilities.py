@@ -15,11 +15,13 @@ GRID = "full grid of factors"
 CODES = "metrics from codes and factors (MIG, DCI, SAP, ...)"
 INTERVENTIONS = "metrics that hold a factor fixed (BetaVAE, FactorVAE, IRS)"
 GROUPS = "groups of images that share a factor (GVAE, ML-VAE)"
-SUPERVISION = "pairs, sequences and labels (Ada-GVAE, S2-VAE, M2, ...)"
+LABELS = "labels (S2-VAE, M2, ...)"
+SUPERVISION = "pairs and sequences (Ada-GVAE, ...)"
 
 # Below this many rows, scores such as MIG depend much on which rows they were.
 ROUGH = 1000
 LEAST = 3  # rows of an evaluation
+NAMED = 4  # names of factors in a sentence
 
 
 class Ability(NamedTuple):
@@ -51,6 +53,7 @@ def _of_ground_truth(data: GroundTruth) -> list[Ability]:
         Ability(CODES, varying > 0, f"{varying} of {len(data.factors)} factors vary, all known.{note}"),
         Ability(INTERVENTIONS, varying > 1 and free, f"{held}; two or more are needed.{held_out}"),
         Ability(GROUPS, varying > 0, f"{held}."),
+        Ability(LABELS, varying > 0, f"{varying} of {len(data.factors)} factors vary, all known."),
         Ability(SUPERVISION, varying > 0, f"{varying} of {len(data.factors)} factors vary, all known."),
     ]
 
@@ -69,8 +72,19 @@ def _of_collection(data: Collection) -> list[Ability]:
         _interventions(data, held),
         *(_holding(data, factor, factor.name in held) for factor in data.factors),
         Ability(GROUPS, bool(held), groups),
+        _labels(data),
         Ability(SUPERVISION, False, "They are drawn from a full grid of factors only."),
     ]
+
+
+def _labels(data: Collection) -> Ability:
+    discrete = [j for j, factor in enumerate(data.factors) if isinstance(factor, Factor) and _varies(factor)]
+    if not discrete:
+        return Ability(LABELS, False, "There is no factor with separate values.")
+    rows = int(np.count_nonzero(~np.isnan(data.values[:, discrete]).any(axis=1)))
+    names = [data.factors[j].name for j in discrete]
+    named = _join(names) if len(names) <= NAMED else f"all {len(names)} factors with separate values"
+    return Ability(LABELS, rows > 0, f"{rows:,} of {len(data):,} rows know {named}.")
 
 
 def _training(data: GroundTruth | Collection, why: str) -> Ability:

@@ -80,7 +80,7 @@ def read_pictures(
     chosen, fit = chosen_size(sizes, size, fit)
 
     def read(picture: Image) -> Images:
-        return _decode(picture, chosen, fit, channels)
+        return decode(picture, chosen, fit, channels)
 
     name = f"folder-{mark}-{channels}x{chosen[0]}x{chosen[1]}-{fit}"
     pixels = _table(name, folder, files, (channels, *chosen), read, progress)
@@ -233,7 +233,7 @@ def _header(picture: Image) -> list[int]:
     return [int(coloured), height // 256, height % 256, width // 256, width % 256]
 
 
-def _decode(picture: Image, size: HeightWidth, fit: Fit, channels: int) -> Images:
+def decode(picture: Image, size: HeightWidth, fit: Fit, channels: int) -> Images:
     """(c, h, w): upright, transparent parts on black, brought to height and width."""
     from PIL import Image, ImageOps
 

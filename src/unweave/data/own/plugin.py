@@ -58,7 +58,7 @@ class _Recorded:
 
     def __call__(self, root: Path, *, check: bool = True, progress: Progress | None = None) -> GroundTruth:
         """Open it."""
-        truth = self.entry.load(root, check=check, progress=progress)
+        truth = self.entry.load_grid(root, check=check, progress=progress)
         if truth.name != self.entry.name:
             raise UnweaveError(
                 f'{self.place} is listed as "{self.entry.name}" and opens as "{truth.name}". Give both the '

@@ -119,7 +119,7 @@ def read_rows(images: Any, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
     return out[back]
 
 
-def check_labels(labels: NDArray[np.floating[Any]], sizes: tuple[int, ...]) -> None:
+def check_labels(labels: NDArray[np.floating[Any]], sizes: tuple[int, ...], name: str = NAME) -> None:
     """Refuse labels that are not the grid in mixed radix, the last factor fastest."""
     grid = np.stack(np.unravel_index(np.arange(len(labels)), sizes), axis=1)
     rounded = np.round(labels, 4)
@@ -128,16 +128,16 @@ def check_labels(labels: NDArray[np.floating[Any]], sizes: tuple[int, ...]) -> N
         values = np.unique(rounded[:, j])
         if len(values) != size:
             raise UnweaveError(
-                f"column {j} of the labels of shapes3d should have {size} different values; "
-                f"got {len(values)}. Fetch shapes3d again."
+                f"column {j} of the labels of {name} should have {size} different values; "
+                f"got {len(values)}. Fetch {name} again."
             )
         wrong |= rounded[:, j] != values[grid[:, j]]
     if wrong.any():
         row = int(np.argmax(wrong))
         raise UnweaveError(
-            f"the labels of shapes3d should run through the whole grid {sizes}, the last factor fastest; "
+            f"the labels of {name} should run through the whole grid {sizes}, the last factor fastest; "
             f"{int(wrong.sum())} of {len(labels)} rows do not, the first is row {row} with "
-            f"{labels[row].tolist()}. Fetch shapes3d again."
+            f"{labels[row].tolist()}. Fetch {name} again."
         )
 
 

@@ -45,11 +45,6 @@ def rows_of_run(collection: Collection, n: int, run: Stream, labeller: Labeller)
     return labelled_rows(collection, n, run.child("labelled points"), labeller)
 
 
-def row_label_sizes(collection: Collection, labeller: Labeller) -> tuple[int, ...]:
-    """How many values each label has."""
-    return labels_of_rows(collection, NO_ROWS, Stream.of(0), labeller).sizes
-
-
 def known_rows(collection: Collection, stream: Stream, labeller: Labeller) -> NDArray[np.int64]:
     """The rows in which every labelled factor is known."""
     names = labels_of_rows(collection, NO_ROWS, stream, labeller).names

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from unweave.errors import UnweaveError
+from unweave.nn.kernels.dispatch import has_triton
 
 Estimator: TypeAlias = Literal["weighted", "stratified"]
 
@@ -59,6 +60,19 @@ class Gaussian:
         """(..., B, B, D): log q(z_d(i)|x_j), of each code i under the posterior of each image j."""
         each_image = Gaussian(self.mean.unsqueeze(-3), self.log_var.unsqueeze(-3))
         return each_image.log_density(z.unsqueeze(-2))
+
+
+def sample_and_divergence(posterior: Gaussian, noise: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """Samples (P, B, D), and their mean KL divergence from N(0, I), (P,).
+
+    Standard normal noise (P, B, D) is multiplied by scale (P, 1, 1). On CUDA both are one kernel.
+    """
+    mean, log_var = posterior.mean, posterior.log_var
+    if mean.is_cuda and mean.dtype == log_var.dtype == torch.float32 and has_triton():
+        from unweave.nn.kernels import latent
+
+        return latent.sample_and_divergence(mean, log_var, noise, scale)
+    return posterior.sample(noise * scale), posterior.kl().mean(-1)
 
 
 def certain(codes: Tensor) -> Gaussian:

@@ -1,54 +1,132 @@
-"""Adam's update as one Triton kernel per parameter, for CUDA: each number is read and written once."""
+"""Adam's update as Triton kernels, for CUDA: each number is read and written once.
+
+One launch updates all parameters of a player whose tensors have the same types. It is a list of blocks: those
+of the first parameter, then those of the second, and so on. A block finds its parameter by comparing its
+number with the first block of each.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+BLOCK = 1024
+
+
+@dataclass(frozen=True)
+class Updated:
+    """Tensors of one parameter, (P, ...) each, with the same strides and without gaps.
+
+    `used` is the master, or the master rounded. `decay`, (P,), may be missing.
+    """
+
+    master: Tensor
+    used: Tensor
+    first: Tensor
+    second: Tensor
+    gradient: Tensor
+    decay: Tensor | None = None
+
+    @property
+    def kind(self) -> tuple[torch.dtype, torch.dtype, bool]:
+        """Parameters of one kind share a launch."""
+        return self.gradient.dtype, self.used.dtype, self.decay is not None
+
+
+@triton.jit
+def _address(pointers, starts, block):
+    # The address of the parameter that the block belongs to.
+    address = pointers[0].to(tl.int64)
+    for i in tl.static_range(1, len(pointers)):
+        address = tl.where(block >= starts[i], pointers[i].to(tl.int64), address)
+    return address
+
 
 @triton.jit
 def _adam_kernel(
-    master, used, first, second, gradient, size, decay, count, share1, keep2, share2, epsilon,
-    ROUNDED: tl.constexpr, DECAYS: tl.constexpr, BLOCK: tl.constexpr,
+    masters, used, firsts, seconds, gradients, decays, counts, starts, sizes, runs,
+    share1, keep2, share2, epsilon,
+    GRADIENT: tl.constexpr, USED: tl.constexpr, ROUNDED: tl.constexpr, DECAYS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
-    run = tl.program_id(1).to(tl.int64)
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    here, at = i < count, run * count + i
-    g = tl.load(gradient + at, here, 0.0).to(tl.float32)
-    m, v = tl.load(first + at, here, 0.0), tl.load(second + at, here, 0.0)
+    block = tl.program_id(0)
+    count, start = counts[0], starts[0]
+    for i in tl.static_range(1, len(counts)):
+        count = tl.where(block >= starts[i], counts[i], count)
+        start = tl.where(block >= starts[i], starts[i], start)
+    i = (block - start) * BLOCK + tl.arange(0, BLOCK)
+    here, run = i < runs * count, i // count
+    master = tl.multiple_of(_address(masters, starts, block).to(tl.pointer_type(tl.float32)), 16)
+    first = tl.multiple_of(_address(firsts, starts, block).to(tl.pointer_type(tl.float32)), 16)
+    second = tl.multiple_of(_address(seconds, starts, block).to(tl.pointer_type(tl.float32)), 16)
+    gradient = tl.multiple_of(_address(gradients, starts, block).to(tl.pointer_type(GRADIENT)), 16)
+    g = tl.load(gradient + i, here, 0.0).to(tl.float32)
+    m, v = tl.load(first + i, here, 0.0), tl.load(second + i, here, 0.0)
     m += (g - m) * share1
     v = v * keep2 + g * g * share2
-    p = tl.load(master + at, here, 0.0)
-    change = tl.load(size + run) * (m / (tl.sqrt(v) + epsilon))
+    p = tl.load(master + i, here, 0.0)
+    change = tl.load(sizes + run, here, 0.0) * (m / (tl.sqrt(v) + epsilon))
     if DECAYS:
-        change -= tl.load(decay + run) * p
+        decay = _address(decays, starts, block).to(tl.pointer_type(tl.float32))
+        change -= tl.load(decay + run, here, 0.0) * p
     p += change
-    tl.store(first + at, m, here)
-    tl.store(second + at, v, here)
-    tl.store(master + at, p, here)
+    tl.store(first + i, m, here)
+    tl.store(second + i, v, here)
+    tl.store(master + i, p, here)
     if ROUNDED:
-        tl.store(used + at, p, here)
+        rounded = tl.multiple_of(_address(used, starts, block).to(tl.pointer_type(USED)), 16)
+        tl.store(rounded + i, p, here)
 
 
-def adam(
-    master: Tensor,
-    used: Tensor,
-    first: Tensor,
-    second: Tensor,
-    gradient: Tensor,
-    size: Tensor,
-    beta1: float,
-    beta2: float,
-    epsilon: float,
-    decay: Tensor | None = None,
-) -> None:
-    """p <- p + size m / (sqrt(v) + epsilon) - decay p in place, (P, ...) each; `used` is p, or p rounded.
+@triton.jit
+def _sizes_kernel(
+    step, rates, out, runs, log_beta1, log_beta2, EACH: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    run = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    here = run < runs
+    t = (tl.load(step + run * EACH, here, 0) + 1).to(tl.float64)
+    # float64: after few steps beta2^t is close to 1.
+    second = 1.0 - tl.exp(t * log_beta2)
+    first = 1.0 - tl.exp(t * log_beta1)
+    size = -tl.load(rates + run, here, 0.0).to(tl.float64) * tl.sqrt(second) / first
+    tl.store(out + run, size.to(tl.float32), here)
 
-    size and decay are (P,); decay may be left out. All other tensors have the same strides, without gaps.
-    """
-    runs, count, block = len(master), master[0].numel(), 1024
-    _adam_kernel[(triton.cdiv(count, block), runs)](
-        master, used, first, second, gradient, size, size if decay is None else decay, count,
-        1 - beta1, beta2, 1 - beta2, epsilon, used.dtype != master.dtype, decay is not None, block,
+
+TYPES = {torch.float32: tl.float32, torch.bfloat16: tl.bfloat16, torch.float16: tl.float16}
+
+
+def adam(parameters: Sequence[Updated], sizes: Tensor, beta1: float, beta2: float, epsilon: float) -> None:
+    """p <- p + size m / (sqrt(v) + epsilon) - decay p in place, for all parameters; sizes are (P,)."""
+    for kind in dict.fromkeys(parameter.kind for parameter in parameters):
+        _launch([p for p in parameters if p.kind == kind], sizes, beta1, beta2, epsilon)
+
+
+def step_sizes(step: Tensor, rates: Tensor, beta1: float, beta2: float) -> Tensor:
+    """(P,): -rate sqrt(1 - beta2^t) / (1 - beta1^t), t = step + 1; step is () or (P,)."""
+    sizes = torch.empty_like(rates)
+    block = triton.next_power_of_2(len(rates))
+    _sizes_kernel[(1,)](
+        step, rates, sizes, len(rates), math.log(beta1), math.log(beta2), step.dim(), block, num_warps=1
+    )
+    return sizes
+
+
+def _launch(parameters: Sequence[Updated], sizes: Tensor, beta1: float, beta2: float, epsilon: float) -> None:
+    one, runs = parameters[0], len(sizes)
+    counts = tuple(p.master[0].numel() for p in parameters)
+    blocks = [triton.cdiv(runs * count, BLOCK) for count in counts]
+    starts = tuple(accumulate(blocks[:-1], initial=0))
+    columns = zip(*((p.master, p.used, p.first, p.second, p.gradient) for p in parameters), strict=True)
+    decays = tuple(sizes if p.decay is None else p.decay for p in parameters)
+    _adam_kernel[(sum(blocks),)](
+        *columns, decays, counts, starts, sizes, runs, 1 - beta1, beta2, 1 - beta2, epsilon,
+        TYPES[one.gradient.dtype], TYPES[one.used.dtype], one.used.dtype != one.master.dtype,
+        one.decay is not None, BLOCK,
     )  # fmt: skip

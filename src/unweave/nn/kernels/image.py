@@ -80,19 +80,20 @@ def _behind(keys, runs, picture, wide, free_rows, free_columns, row, step, y, x,
     return patch + shift + 1 >> 1
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first_row"])
 def _image_kernel(
-    table, picture, given, keys, sizes, strides, step, out, runs, wide, free_rows, free_columns,
+    table, picture, given, keys, sizes, strides, step, out, runs, wide, free_rows, free_columns, first_row,
     FIRST: tl.constexpr, STREAMS: tl.constexpr, COLUMNS: tl.constexpr, PAINT: tl.constexpr,
     PACKED: tl.constexpr, ROW_BYTES: tl.constexpr, PIXELS: tl.constexpr, WIDTH: tl.constexpr,
     CHANNELS: tl.constexpr, LANES: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    row, first, run = tl.program_id(0), tl.program_id(1) * TILE, tl.program_id(2)
+    place, first, run = tl.program_id(0), tl.program_id(1) * TILE, tl.program_id(2)
+    row = first_row + place  # of the streams
     keys += run
     paint_keys = keys + STREAMS * runs
     pixel, channel = (first + tl.arange(0, TILE))[:, None], tl.arange(0, LANES)[None, :]
     here = (pixel < PIXELS) & (channel < CHANNELS)
-    given += run.to(tl.int64) * tl.num_programs(0) + row
+    given += run.to(tl.int64) * tl.num_programs(0) + place
     image = _table_row(given, keys, runs, sizes, strides, row, step, FIRST, STREAMS, COLUMNS)
     table += image * ROW_BYTES
     at, there = pixel, pixel < PIXELS
@@ -112,16 +113,16 @@ def _image_kernel(
             paint_keys, runs, picture, wide, free_rows, free_columns, row, step, y, x, channel, here
         )
         value = tl.where(value > 127, 255 - behind, behind)
-    out += (run.to(tl.int64) * tl.num_programs(0) + row) * (PIXELS * CHANNELS)
+    out += (run.to(tl.int64) * tl.num_programs(0) + place) * (PIXELS * CHANNELS)
     tl.store(out + pixel * CHANNELS + channel, value.to(tl.uint8), here)
 
 
 def draw_pixels(
-    table: ImageTable, keys: Tensor, step: Tensor, size: int, rows: Tensor | None = None
+    table: ImageTable, keys: Tensor, step: Tensor, size: int, rows: Tensor | None = None, first: int = 0
 ) -> Tensor:
     """(P, size, h, w, c) uint8 images; keys are (streams of rows, then of the paint; P).
 
-    `rows` (P, size) replace what the first stream would draw.
+    `rows` (P, size) replace what the first stream would draw. Image i is drawn from row `first` + i.
     """
     runs = keys.shape[1]
     _, height, width = table.shape
@@ -131,7 +132,7 @@ def draw_pixels(
     tile = max(16, min(TILE_PIXELS, triton.next_power_of_2(height * width)))
     _image_kernel[size, triton.cdiv(height * width, tile), runs](
         table.images, picture, table.sizes if rows is None else rows.contiguous(), keys,
-        table.sizes, table.strides, step, out, runs, wide, tall - height, wide - width,
+        table.sizes, table.strides, step, out, runs, wide, tall - height, wide - width, first,
         int(rows is not None), len(table.sizes), table.sizes.shape[1], table.paint, table.packed,
         table.images.stride(0), height * width, width, table.channels,
         triton.next_power_of_2(table.channels), tile, num_warps=8,

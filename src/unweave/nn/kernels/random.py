@@ -8,9 +8,9 @@ import triton.language as tl
 from torch import Tensor
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first"])
 def _random_kernel(
-    keys, step, out, rows, columns, blocks,
+    keys, step, out, rows, columns, blocks, first,
     NORMAL: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     run = tl.program_id(1)
@@ -18,8 +18,8 @@ def _random_kernel(
     row, block = i // blocks, i % blocks
     key = tl.load(keys + run)
     zero = (i * 0).to(tl.uint32)
-    words = tl.philox(key, block.to(tl.uint32), row.to(tl.uint32), zero, zero + tl.load(step).to(tl.uint32))
-    w0, w1, w2, w3 = words
+    now = zero + tl.load(step).to(tl.uint32)
+    w0, w1, w2, w3 = tl.philox(key, block.to(tl.uint32), (first + row).to(tl.uint32), zero, now)
     at = out + (run.to(tl.int64) * rows + row) * columns + 4 * block
     here = row < rows
     if NORMAL:
@@ -39,19 +39,22 @@ def _random_kernel(
         tl.store(at + 3, w3.to(tl.int64), here & (4 * block + 3 < columns))
 
 
-def random_bits(keys: Tensor, step: Tensor, rows: int, columns: int) -> Tensor:
-    """(P, rows, columns) int64 words of 32 random bits."""
-    return _launch(keys, step, rows, columns, torch.int64)
+def random_bits(keys: Tensor, step: Tensor, rows: int, columns: int, first: int = 0) -> Tensor:
+    """(P, rows, columns) int64 words of 32 random bits, from row `first` of the streams on."""
+    return _launch(keys, step, (first, rows), columns, torch.int64)
 
 
-def random_normal(keys: Tensor, step: Tensor, rows: int, columns: int) -> Tensor:
-    """(P, rows, columns) float32 standard normal numbers."""
-    return _launch(keys, step, rows, columns, torch.float32)
+def random_normal(keys: Tensor, step: Tensor, rows: int, columns: int, first: int = 0) -> Tensor:
+    """(P, rows, columns) float32 standard normal numbers, from row `first` of the streams on."""
+    return _launch(keys, step, (first, rows), columns, torch.float32)
 
 
-def _launch(keys: Tensor, step: Tensor, rows: int, columns: int, dtype: torch.dtype) -> Tensor:
+def _launch(
+    keys: Tensor, step: Tensor, first_and_rows: tuple[int, int], columns: int, dtype: torch.dtype
+) -> Tensor:
+    first, rows = first_and_rows
     out = torch.empty(len(keys), rows, columns, dtype=dtype, device=keys.device)
     blocks = triton.cdiv(columns, 4)
     grid = (triton.cdiv(rows * blocks, 256), len(keys))
-    _random_kernel[grid](keys, step, out, rows, columns, blocks, dtype == torch.float32, 256)
+    _random_kernel[grid](keys, step, out, rows, columns, blocks, first, dtype == torch.float32, 256)
     return out

@@ -9,13 +9,15 @@ computed together with its value.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from unweave.nn.kernels import activation, edge
 from unweave.nn.kernels import convolution as inner
-from unweave.nn.kernels import edge
+from unweave.nn.kernels.branches import Branch
 from unweave.nn.kernels.dispatch import EDGE_CHANNELS
 
 
@@ -69,22 +71,19 @@ class _Down(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         count, how = len(ctx.paddings), ctx.how
         inputs, weights = ctx.saved_tensors[: count + 1], ctx.saved_tensors[count + 1 :]
-        g = torch.where(inputs[-1] > 0, gradients[0], 0).contiguous()
-        sums: Tensor | None = g.sum(dim=(1, 2, 3), dtype=torch.float32)
-        to_x, parameter_gradients = None, list[Tensor | None]()
+        g, sums = _before_relu(inputs[-1], gradients[0])
+        to_x, parameter_gradients, branch = None, list[Tensor | None](), Branch(g)
         for number in reversed(range(count)):
             x, w, padding = inputs[number], weights[number], ctx.paddings[number]
-            if is_edge(w):
-                to_w = edge.first_gradient(x, g, w.shape[3], how)
-            else:
-                to_w = inner.weight_gradient(x, g, w.shape[1], padding, how)
-            parameter_gradients = [as_parameter(to_w), sums, *parameter_gradients]
+            to_w = branch.run(partial(_down_weights, x, g, w, padding, how), x, g)
+            parameter_gradients = [to_w, sums, *parameter_gradients]
             if number > 0:
                 g, sums = inner.spread(g, w, padding, how, mask=x)
             elif ctx.needs_input_grad[0]:
                 to_x = (edge.last(g, w, None, how) if is_edge(w) else inner.spread(g, w, padding, how)[0]).to(
                     ctx.dtype
                 )
+        branch.join()
         return to_x, None, None, *parameter_gradients
 
 
@@ -167,13 +166,29 @@ def _up_backward(
     sums: Tensor | None
     g, to_w, sums = edge.last_gradient(g, inputs[-1], weights[-1], scale, len(inputs) > 1, how)
     parameter_gradients: list[Tensor | None] = [as_parameter(to_w), to_bias]
+    branch = Branch(g)
     for number in reversed(range(len(inputs) - 1)):
         x, w, padding = inputs[number], weights[number], paddings[number]
-        to_w = inner.weight_gradient(g, x, w.shape[1], padding, how)
+        to_w = branch.run(partial(inner.weight_gradient, g, x, w.shape[1], padding, how), g, x)
         parameter_gradients = [as_parameter(to_w), sums, *parameter_gradients]
         # The input of the stack has no ReLU to mask.
         g, sums = inner.correlate(g, w, padding, how, mask=x if number > 0 else None)
+    branch.join()
     return g, parameter_gradients
+
+
+def _before_relu(y: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor | None]:
+    """The gradient of the sum before a ReLU, whose result y is (P, B, H, W, F), and the bias's, (P, F)."""
+    rows = (len(y), -1, y.shape[-1])
+    g, sums = activation.gradients(y.view(rows), gradient.contiguous().view(rows), 0.0, to_bias=True)
+    return g.view(y.shape), sums
+
+
+def _down_weights(x: Tensor, g: Tensor, w: Tensor, padding: int, how: str) -> Tensor:
+    """The gradient of the weights of a convolution."""
+    if is_edge(w):
+        return as_parameter(edge.first_gradient(x, g, w.shape[3], how))
+    return as_parameter(inner.weight_gradient(x, g, w.shape[1], padding, how))
 
 
 def is_edge(w: Tensor) -> bool:
@@ -191,8 +206,13 @@ def products(precision: str) -> str:
 
 def _ready(parameters: Sequence[Tensor], precision: str) -> tuple[list[Tensor], list[Tensor]]:
     """Weights as the kernels expect them, and biases."""
-    weights = [ready_weight(weight, precision) for weight in parameters[0::2]]
-    return weights, [bias.contiguous() for bias in parameters[1::2]]
+    biases = [bias.contiguous() for bias in parameters[1::2]]
+    taps_first = [weight.permute(0, 3, 4, 2, 1) for weight in parameters[0::2]]
+    if precision != "bf16" or not all(weight.is_contiguous() for weight in taps_first):
+        return [ready_weight(weight, precision) for weight in parameters[0::2]], biases
+    weights = [torch.empty_like(weight, dtype=torch.bfloat16) for weight in taps_first]
+    torch._foreach_copy_(weights, taps_first)  # one launch for all layers
+    return weights, biases
 
 
 def ready_weight(weight: Tensor, precision: str) -> Tensor:

@@ -218,7 +218,7 @@ def _by_torch(
     return _stacked(
         [
             activated(convolution(_channels_last(image), w, b, stride=stride, padding=padding), activation)
-            for image, w, b in zip(x.unbind(), weight.unbind(), bias.unbind(), strict=True)
+            for image, w, b in zip(*map(_single_runs, (x, weight, bias)), strict=True)
         ]
     )
 
@@ -251,6 +251,11 @@ def _for_kernels(layers: Sequence[Layer]) -> tuple[list[int], str, list[Tensor]]
 def _runs_together(x: Tensor) -> bool:
     # A GPU is idle with one small model; a CPU is busy, and better off with one run's images in its cache.
     return x.is_cuda
+
+
+def _single_runs(tensor: Tensor) -> Sequence[Tensor]:
+    """(P, ...) as P tensors; the gradient of a single one is passed on without a copy, in its own layout."""
+    return tensor.unbind() if len(tensor) > 1 else [tensor.squeeze(0)]
 
 
 def _channels_last(images: Tensor) -> Tensor:

@@ -96,6 +96,14 @@ class Generator(nn.Module):
         """
         return self._logits(z, self.reference.to(z.dtype).expand(len(z), -1, -1))
 
+    def category_images(self, categories: Tensor, stream: Stream) -> Tensor:
+        """(P, B, C, H, W): images from 0 to 1 of categories (P, B), with codes and noise drawn at random."""
+        uniform = stream.uniform(categories.shape[-1], self.inputs - self.categories)
+        numbers = torch.from_numpy(2 * uniform - 1).to(categories.device, self.reference.dtype)
+        indicator = one_hot(categories[..., None], self.categories, numbers.dtype)
+        inputs = torch.cat([indicator, numbers.expand(*indicator.shape[:-1], -1)], dim=-1)
+        return self.independent_logits(inputs).sigmoid()
+
     def _logits(self, x: Tensor, over: Tensor | None) -> Tensor:
         """Logits of x, normalised over itself or over another batch that passes the same layers."""
         for layer, norm in zip(self.dense, self.dense_norms, strict=True):
@@ -196,6 +204,11 @@ class ReadingDiscriminator(nn.Module):
         return Gaussian(
             torch.cat([category.mean, mean], dim=-1), torch.cat([category.log_var, log_var], dim=-1)
         )
+
+    def embed(self, images: Tensor) -> Tensor:
+        """(P, B, 128): the features of images before the last layer of Q."""
+        weights = normalised_layers(*self.features.stacks, self.guess)
+        return at_least_float32(through_with(weights, self.guess[:1], self.features(images, weights)))
 
     def _read(self, features: Tensor, weights: Mapping[nn.Module, Tensor]) -> Guess:
         guess = at_least_float32(through_with(weights, self.guess, features))

@@ -38,11 +38,12 @@ MAX_IDLE_DEATHS = 20  # deaths of workers in a row without any task done: then s
 
 @dataclass(frozen=True)
 class Post:
-    """What one worker process does, with how many threads."""
+    """What one worker process does, with how many threads, and on which GPU."""
 
     kinds: tuple[Kind, ...]
     work: Work
     threads: int
+    gpu: str | None = None  # the only GPU that the process sees, as CUDA_VISIBLE_DEVICES names it
 
 
 def posts_for(work: Work, workers: int | None = None) -> list[Post]:
@@ -51,15 +52,30 @@ def posts_for(work: Work, workers: int | None = None) -> list[Post]:
     Each GPU has one that trains and encodes, and the cores measure meanwhile; without a GPU all do both.
     """
     available = cores()
-    if isinstance(work, TrainAndScore) and pick_device(work.device).type == "cuda":
-        first = torch.device(work.device).index if work.device.startswith("cuda:") else None
-        devices = [first] if first is not None else list(range(torch.cuda.device_count()))
-        trains = [Post(("train",), replace(work, device=f"cuda:{i}", hand_over=True), 2) for i in devices]
+    if isinstance(work, TrainAndScore) and (gpus := gpus_for(work.device)):
+        on_gpu = replace(work, device="cuda", hand_over=True)
+        trains = [Post(("train",), on_gpu, 2, gpu) for gpu in gpus]
         measures = workers if workers is not None else max(1, available - len(trains))
-        places = [f"cuda:{devices[number % len(devices)]}" for number in range(measures)]
-        return trains + [Post(("evaluate",), replace(work, device=d, hand_over=True), 1) for d in places]
+        shares = [gpus[number % len(gpus)] for number in range(measures)]
+        return trains + [Post(("evaluate",), on_gpu, 1, gpu) for gpu in shares]
     number = workers if workers is not None else max(1, available // 2)
-    return [Post(("evaluate", "train"), work, max(1, available // number))] * number
+    threads = max(1, available // number)
+    if isinstance(work, TrainAndScore):
+        work = replace(work, jobs=threads)
+    return [Post(("evaluate", "train"), work, threads)] * number
+
+
+def gpus_for(device: str) -> list[str]:
+    """The GPUs that the device of a study stands for, as CUDA_VISIBLE_DEVICES names them; none for a CPU.
+
+    "cuda" stands for all GPUs that this process sees, "cuda:1" for the second of these.
+    """
+    chosen = pick_device(device)
+    if chosen.type != "cuda":
+        return []
+    numbers = range(torch.cuda.device_count()) if chosen.index is None else [chosen.index]
+    visible = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
+    return [visible[number] if any(visible) else str(number) for number in numbers]
 
 
 def cores() -> int:
@@ -185,6 +201,9 @@ def _worker(path: Path, ledger_path: Path, post: Post, driver: Driver) -> None:
     log = (path / WORKERS_LOG_FILE).open("a", buffering=1)
     os.dup2(log.fileno(), 1)
     os.dup2(log.fileno(), 2)
+    if post.gpu is not None:
+        # The process has not used CUDA yet. It sees one GPU, so that kernels and graphs cannot be on another.
+        os.environ["CUDA_VISIBLE_DEVICES"] = post.gpu
     torch.set_num_threads(post.threads)
     try:
         Worker(StudyFolder(path), Ledger(ledger_path), post.work, post.kinds, driver).run()

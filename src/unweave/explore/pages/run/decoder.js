@@ -6,6 +6,7 @@ const MAPS = {
   abs: () => Math.abs,
   clamp: (low, high) => (x) => Math.min(Math.max(x, low ?? -Infinity), high ?? Infinity),
   exp: () => Math.exp,
+  gelu: () => (x) => x * normalShare(x),
   leaky_relu:
     (slope = 0.01) =>
     (x) =>
@@ -20,6 +21,15 @@ const MAPS = {
   sqrt: () => Math.sqrt,
   tanh: () => Math.tanh,
 };
+
+// The share of a standard normal distribution below x, to 1e-7: Abramowitz and Stegun, formula 26.2.17.
+function normalShare(x) {
+  const t = 1 / (1 + 0.2316419 * Math.abs(x));
+  const series = [0.31938153, -0.356563782, 1.781477937, -1.821255978, 1.330274429];
+  const sum = series.reduceRight((rest, factor) => (rest + factor) * t, 0);
+  const above = (Math.exp(-0.5 * x * x) / Math.sqrt(2 * Math.PI)) * sum;
+  return x > 0 ? 1 - above : above;
+}
 
 const PAIRS = {
   add: (a, b) => a + b,
