@@ -106,7 +106,7 @@ def test_wrong_codes_and_directions_are_refused(tmp_path: Path) -> None:
         assert message in str(caught.value)
 
 
-def encode(images: NDArray[np.float32]) -> Floats:
+def encode(images: NDArray[Any]) -> Floats:
     """Size and position of the square, mixed by a rotation."""
     along, across = images.max(axis=(1, 3)), images.max(axis=(1, 2))
     rows = np.arange(32)

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 import unweave
 from training.test_batches import DEVICE, TRUTHS
@@ -17,10 +18,11 @@ from unweave.data import GroundTruth, variants
 from unweave.data.supervision.restrict import hold_out
 from unweave.evaluation import device_encoder, likelihoods, sources
 from unweave.evaluation.device_encoder import DeviceEncoder, can_make_images, make_images
-from unweave.evaluation.encoders import factor_encoder
+from unweave.evaluation.encoders import encoder_of, factor_encoder
 from unweave.evaluation.evaluate import Effort, source_of
 from unweave.evaluation.measuring import measure_source
 from unweave.evaluation.parts import Part
+from unweave.evaluation.posteriors import EncodeFactors, Posterior
 from unweave.evaluation.scores import Scores
 from unweave.evaluation.sources import GroundTruthSource
 from unweave.metrics.lookup import metrics_named
@@ -78,20 +80,11 @@ def test_scores_are_those_of_the_host(run: Run, truth: GroundTruth, kind: str) -
     assert device.images == host.images > 300
 
 
-def test_held_out_combinations_are_made_there_too(
-    run: Run, truth: GroundTruth, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_held_out_combinations_are_made_there_too(run: Run, truth: GroundTruth) -> None:
     restricted = hold_out(truth, [{"size": 0, "y": 0}])
-    host = scores(run, restricted, "mean", "held_out", on_device=False)
-    made: list[int] = []
-
-    def counted(table: object, factors: np.ndarray, stream: Stream) -> torch.Tensor:
-        made.append(len(factors))
-        return make_images(image_table(truth, torch.device("cpu")), factors, stream)
-
-    monkeypatch.setattr(device_encoder, "make_images", counted)
-    assert dict(scores(run, restricted, "mean", "held_out", on_device=True)) == dict(host)
-    assert sum(made) == host.images
+    host, device = (scores(run, restricted, "mean", "held_out", on_device) for on_device in (False, True))
+    assert dict(device) == dict(host)
+    assert device.images == host.images
 
 
 def test_posteriors_are_the_same_bits_in_parts_of_any_row(
@@ -99,7 +92,7 @@ def test_posteriors_are_the_same_bits_in_parts_of_any_row(
 ) -> None:
     monkeypatch.setattr(likelihoods, "CHUNK", 13)
     monkeypatch.setattr(sources, "CHUNK", 13)
-    host = GroundTruthSource(source_of(run, EFFORT).encode, truth)  # type: ignore[attr-defined]
+    host = GroundTruthSource(encoder_of(run), truth)
     device = replace(host, encode_factors=DeviceEncoder(run, truth))
     for one, other in zip(host.encode_grid(), device.encode_grid(), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -148,8 +141,17 @@ def test_a_table_is_shared_and_freed_with_its_ground_truth(run: Run, monkeypatch
 
 
 def test_evaluate_uses_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = dict(unweave.evaluate(run, metrics="mig", points=(200, 100)))
-    monkeypatch.setattr(import_module("unweave.evaluation.evaluate"), "factor_encoder", DeviceEncoder)
-    image_table(run.data, run.device)  # tables are made of images of the host
-    monkeypatch.setattr(GroundTruth, "observe", None)
-    assert dict(unweave.evaluate(run, metrics="mig", points=(200, 100))) == expected
+    host = unweave.evaluate(run, metrics="mig", points=(200, 100))
+    made: list[int] = []
+
+    def on_device(run: Run, truth: GroundTruth) -> EncodeFactors:
+        def encode(factors: NDArray[np.int64], stream: Stream) -> Posterior:
+            made.append(len(factors))
+            return DeviceEncoder(run, truth)(factors, stream)
+
+        return encode
+
+    monkeypatch.setattr(import_module("unweave.evaluation.evaluate"), "factor_encoder", on_device)
+    device = unweave.evaluate(run, metrics="mig", points=(200, 100))
+    assert dict(device) == dict(host)
+    assert sum(made) == device.images == host.images

@@ -18,7 +18,9 @@ from unweave.data.grid import Card, Factor, Factors, GroundTruth, Images
 from unweave.errors import UnweaveError
 from unweave.evaluation import evaluate, score_layers
 from unweave.methods import GVAE, VAE, VDVAE
+from unweave.methods.method import AUTOENCODER
 from unweave.nn.distributions.gaussian import Gaussian
+from unweave.nn.networks.very_deep import VeryDeep
 from unweave.runs.run import Run
 from unweave.streams import Stream
 
@@ -111,6 +113,18 @@ def test_evaluate_says_which_latents_it_measured(run: Run) -> None:
     assert "elbo; score_layers has the bound" in note
     layers = run.layers(TINY.observe(TINY.factors_at(np.arange(3)), 0))
     assert layers["8x8/1"].mean.shape == (3, 2, 8, 8)
+
+
+def test_reconstructions_and_samples_use_all_latents(run: Run) -> None:
+    images = TINY.observe(TINY.factors_at(np.arange(3)), 0)
+    latents = torch.cat([layer.mean.flatten(1) for layer in run.layers(images).values()], dim=1)
+    network = run.networks[AUTOENCODER]
+    assert isinstance(network, VeryDeep)
+    np.testing.assert_allclose(run.reconstruct(images), torch.sigmoid(network.decode(latents[None])[0]))
+    drawn = torch.from_numpy(Stream.of(5).child("prior").normal(130, 2722).astype(np.float32))
+    expected = torch.sigmoid(network.decode(drawn[None, 126:])[0])
+    np.testing.assert_allclose(run.sample(130, seed=5)[126:], expected, rtol=1e-5)
+    assert run.sample(0).shape == (0, *TINY.shape)
 
 
 def test_blocks_of_a_code_are_layers_too(tmp_path: Path) -> None:

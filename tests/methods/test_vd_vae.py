@@ -20,6 +20,7 @@ from unweave.methods.vd_vae import USE, LatentUse
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.distributions.likelihood import reconstruction_loss
 from unweave.nn.networks.very_deep import Bottleneck, Stage, TopDownBlock, VeryDeep
+from unweave.runs.modules import modules_of
 from unweave.runs.spec import RunSpec
 from unweave.streams import Stream
 from unweave.training.batches import HostBatches
@@ -137,7 +138,7 @@ def test_codes_are_the_latents_of_largest_divergence_from_the_top_down() -> None
     use, images = use_of(case), case.batch.images
     chosen = torch.tensor([[3, 6, 40, 200, 300], [0, 1, 2, 100, 4000]])
     use.kl.scatter_(1, chosen.flip(1), torch.arange(1.0, 6.0).expand(2, -1))
-    assert torch.equal(use.chosen(), chosen)
+    assert torch.equal(use(), chosen)
     layers = case.method.code_layers(case.networks, images)
     assert list(layers) == ["1x1/1", "1x1/2", "4x4/1", "4x4/2", "8x8/1", "16x16/1", "32x32/1"]
     assert layers["8x8/1"].mean.shape == (2, 6, 3, 8, 8)
@@ -165,6 +166,18 @@ def test_all_codes_decode_to_the_pass_without_noise() -> None:
     inferred = network.infer(images, torch.zeros(2, 6, use_of(case).kl.shape[1]))
     codes = torch.cat([posterior.mean for posterior in inferred.posteriors], -1)
     torch.testing.assert_close(network.decode(codes), network.output(inferred.features))
+
+
+@torch.no_grad()
+def test_modules_of_torch_have_the_choice_of_latents() -> None:
+    case = perturbed(Played.of(SMALL, seeds=(0,), latents=4))
+    encoder, decoder = modules_of(case.method, case.networks, TINY.shape, 4, "bernoulli")
+    posterior = case.method.encode(case.networks, case.batch.images)
+    mean, log_var = encoder(case.batch.images[0] / 255)
+    torch.testing.assert_close(mean, posterior.mean[0])
+    torch.testing.assert_close(log_var, posterior.log_var[0])
+    logits = case.method.decode(case.networks, posterior.mean)[0]
+    torch.testing.assert_close(decoder(mean), torch.sigmoid(logits))
 
 
 @torch.no_grad()

@@ -189,17 +189,18 @@ def test_the_processes_of_a_study() -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "seconds", "gpu"),
+    ("device", "table_fits", "seconds", "gpu"),
     [
         # Two representations of 10 s; 500 images asked for, at 0.1 s; the grid of dSprites, 737,280 images,
         # is larger than that, so that not all of it would be encoded.
         # To make an image takes 0.02 s.
-        ("cpu", 2 * (2 * 10 + 2 * 500 * 0.12) + 3 * (2 * 10 + 2 * 500 * 0.12), 0.0),
-        ("cuda", 2 * 2 * 10 + 3 * (2 * 10 + 2 * 500 * 0.02), (2 + 3) * 2 * 500 * 0.001),
+        ("cpu", True, 2 * (2 * 10 + 2 * 500 * 0.12) + 3 * (2 * 10 + 2 * 500 * 0.12), 0.0),
+        ("cuda", False, 2 * 2 * 10 + 3 * (2 * 10 + 2 * 500 * 0.02), (2 + 3) * 2 * 500 * 0.001),
+        ("cuda", True, 2 * 2 * 10 + 3 * 2 * 10, (2 + 3) * 2 * 500 * 0.001),
     ],
 )
-def test_a_gpu_encodes_and_cores_make_what_is_drawn_anew(
-    monkeypatch: pytest.MonkeyPatch, device: str, seconds: float, gpu: float
+def test_a_gpu_encodes_and_cores_make_what_does_not_fit_there(
+    monkeypatch: pytest.MonkeyPatch, device: str, table_fits: bool, seconds: float, gpu: float
 ) -> None:
     def encoding(_run: RunSpec, _truth: object, on: torch.device, _threads: int) -> float:
         return 0.001 if on.type == "cuda" else 0.1
@@ -207,6 +208,7 @@ def test_a_gpu_encodes_and_cores_make_what_is_drawn_anew(
     monkeypatch.setattr(evaluation_time, "metrics_time", lambda *_: (10.0, 500))
     monkeypatch.setattr(evaluation_time, "encoding_time", encoding)
     monkeypatch.setattr(evaluation_time, "making_time", lambda _truth: 0.02)
+    monkeypatch.setattr(evaluation_time, "can_make_images", lambda *_: table_fits)
     spec = StudySpec(
         "s",
         (
@@ -294,4 +296,4 @@ def test_the_plan_of_a_study(
         f"evaluation of 5,400 runs, whose data is here: {seconds:,.0f} seconds each, "
     )
     assert lines[start + 9].startswith("about ")
-    assert lines[start + 9].endswith(" in all, but for evaluating the others")
+    assert lines[start + 9].endswith(", but for evaluating the others")

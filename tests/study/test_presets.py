@@ -51,11 +51,11 @@ def test_every_study_has_a_version_of_some_minutes(name: str) -> None:
     assert 4 <= len(small.runs) <= 16
     assert len({run.data for run in small.runs}) <= 2
     assert max(Counter((run.data, run.method) for run in small.runs).values()) <= 2  # seeds
-    assert {(run.steps <= 150, run.batch <= 32, run.precision) for run in small.runs} == {
+    assert {(run.steps <= 100, run.batch <= 32, run.precision) for run in small.runs} == {
         (True, True, "float32")
     }
     assert all(not entry_of(run.data).wanted for run in small.runs), "no files are needed"
-    assert (small.points, small.representations) == ((2_000, 1_000), ("mean",))
+    assert (small.points, small.representations) == ((1_000, 500), ("mean",))
     assert small.on == whole.on
     left_out = [metric_named(name).needs for name in whole.metrics if name not in small.metrics]
     assert set(left_out) <= {"representation", "posterior"}, "only what encodes all images"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO, get_args
 from cyclopts import App, CycloptsError
 
 from unweave.commands.console import FLAGS_HELP, is_verbose, print_problem, split_verbosity, verbosity
+from unweave.cpu_settings import wait_asleep
 from unweave.errors import PluginChangedWarning, UnweaveError
 from unweave.lazy import NEEDS_TORCH
 
@@ -40,6 +41,7 @@ def command_app(name: str, description: str, version: str | None = None) -> App:
 
 def run_command_line(app: App, words: Sequence[str]) -> None:
     """Run a command: user errors are one sentence and exit status 2, with --verbose after the traceback."""
+    wait_asleep()
     try:
         tokens, level = split_verbosity(words)
     except UnweaveError as error:

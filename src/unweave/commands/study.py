@@ -73,7 +73,7 @@ def plan(
     study
         A preset, a TOML file, or the folder of a study.
     preset
-        smoke: the study in small, at most 16 runs of 150 steps.
+        smoke: the study in small, at most 16 runs of 100 steps.
     device
         auto, cpu, cuda or cuda:1.
     population
@@ -133,7 +133,7 @@ def run(
     study
         A preset, a TOML file, or the folder of a study.
     preset
-        smoke: the study in small, at most 16 runs of 150 steps, in a folder of its own.
+        smoke: the study in small, at most 16 runs of 100 steps, in a folder of its own.
     out
         The study's folder. Default: studies/NAME.
     workers

@@ -44,6 +44,7 @@ from unweave.methods.semi_supervised import (
     S2FactorVAE,
 )
 from unweave.methods.supervised import Supervised
+from unweave.methods.tripod import Tripod
 from unweave.methods.vae import VAE
 from unweave.methods.vd_vae import VDVAE
 from unweave.methods.vlae import VLAE
@@ -101,6 +102,7 @@ __all__ = [
     "S2BetaVAE",
     "S2FactorVAE",
     "Supervised",
+    "Tripod",
     "is_built_in",
     "method_named",
     "plugin_methods",
@@ -130,6 +132,7 @@ METHODS: tuple[type[Method], ...] = (
     InfoGANCR,
     ElasticInfoGAN,
     QLAE,
+    Tripod,
     LadderVAE,
     VLAE,
     VDVAE,

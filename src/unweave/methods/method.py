@@ -283,6 +283,18 @@ class Method(ABC):
                 return network.decode(codes)
         raise UnweaveError(f"no network of {self.name} decodes codes. One of them needs decode(codes).")
 
+    def all_latents(self, networks: Mapping[str, nn.Module], latents: int) -> int:  # noqa: ARG002
+        """How many latents a run has in all, of which its codes may be a choice."""
+        return latents
+
+    def encode_all(self, networks: Mapping[str, nn.Module], images: Tensor) -> Tensor:
+        """The mean codes of all latents, (P, B, all latents): those of `encode`, unless these are a choice."""
+        return self.encode(networks, images).mean
+
+    def decode_all(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
+        """Decoder output of codes of all latents, (P, B, all latents)."""
+        return self.decode(networks, codes)
+
 
 def code_discriminator(width: int = 1000, depth: int = 6) -> Callable[[Blueprint], Discriminator]:
     """A function that builds a discriminator of codes."""

@@ -52,18 +52,18 @@ class LatentUse(nn.Module):
         self.latents = plan.latents
         self.kl = nn.Parameter(torch.zeros(len(plan.streams), total))
 
-    def chosen(self) -> Tensor:
+    def forward(self) -> Tensor:
         """(P, D): the numbers of the latents with the largest divergences, from the top down."""
         return self.kl.topk(self.latents, dim=-1).indices.sort(dim=-1).values
 
     def read(self, latents: Tensor) -> Tensor:
         """(P, B, total latents) -> (P, B, D)."""
-        index = self.chosen().unsqueeze(1).expand(-1, latents.shape[1], -1)
+        index = self().unsqueeze(1).expand(-1, latents.shape[1], -1)
         return latents.gather(-1, index)
 
     def write(self, codes: Tensor) -> Tensor:
         """(P, B, D) -> (P, B, total latents); those that are not chosen are 0, the mean of their prior."""
-        index, runs = self.chosen(), len(self.kl)
+        index, runs = self(), len(self.kl)
         numbers = torch.arange(self.latents, device=index.device).expand(runs, -1)
         source = torch.full_like(self.kl, self.latents, dtype=torch.int64).scatter(1, index, numbers)
         padded = torch.cat([codes, torch.zeros_like(codes[..., :1])], dim=-1)
@@ -159,8 +159,8 @@ class VDVAE(Method):
 
     def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:
         """q of the codes that are measured, given the means of the layers above."""
-        use = network_of(networks, USE, LatentUse)
-        posteriors = _without_noise(network_of(networks, AUTOENCODER, VeryDeep), images)
+        use, network = network_of(networks, USE, LatentUse), network_of(networks, AUTOENCODER, VeryDeep)
+        posteriors = _without_noise(network, images)
         return Gaussian(
             use.read(torch.cat([posterior.mean for posterior in posteriors], dim=-1)),
             use.read(torch.cat([posterior.log_var for posterior in posteriors], dim=-1)),
@@ -170,6 +170,19 @@ class VDVAE(Method):
         """Decoder output; codes that are not measured are 0."""
         latents = network_of(networks, USE, LatentUse).write(codes)
         return network_of(networks, AUTOENCODER, VeryDeep).decode(latents)
+
+    def all_latents(self, networks: Mapping[str, nn.Module], latents: int) -> int:  # noqa: ARG002
+        """The latents of all layers."""
+        return _total(network_of(networks, AUTOENCODER, VeryDeep).layers)
+
+    def encode_all(self, networks: Mapping[str, nn.Module], images: Tensor) -> Tensor:
+        """The mean codes of all layers."""
+        posteriors = _without_noise(network_of(networks, AUTOENCODER, VeryDeep), images)
+        return torch.cat([posterior.mean for posterior in posteriors], dim=-1)
+
+    def decode_all(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
+        """Decoder output of codes of all layers."""
+        return network_of(networks, AUTOENCODER, VeryDeep).decode(codes)
 
     def code_layers(
         self, networks: Mapping[str, nn.Module], images: Tensor, draws: Draws | None = None
@@ -198,7 +211,7 @@ class VDVAE(Method):
         network, use = network_of(networks, AUTOENCODER, VeryDeep), network_of(networks, USE, LatentUse)
         counts = ", ".join(f"{len(codes)} of {name}" for name, codes in _measured(networks).items())
         divergence = use.kl[0].detach()
-        share = divergence[use.chosen()[0]].sum() / divergence.sum().clamp_min(1e-12)
+        share = divergence[use()[0]].sum() / divergence.sum().clamp_min(1e-12)
         return (
             f"Codes are {use.latents:,} of the {_total(network.layers):,} latents of vd_vae, those with the "
             f"largest KL divergence ({counts}), which have {float(share):.0%} of all divergence. All others "
@@ -237,7 +250,7 @@ def _measured(networks: Mapping[str, nn.Module]) -> dict[str, list[int]]:
     layers = network_of(networks, AUTOENCODER, VeryDeep).layers
     names = [layer.group for layer in layers for _ in range(layer.size)]
     blocks: dict[str, list[int]] = {}
-    for code, latent in enumerate(network_of(networks, USE, LatentUse).chosen()[0].tolist()):
+    for code, latent in enumerate(network_of(networks, USE, LatentUse)()[0].tolist()):
         blocks.setdefault(names[latent], []).append(code)
     return blocks
 

@@ -189,8 +189,13 @@ class Run:
         return _like(codes, likelihood_named(self.spec.likelihood).mean(self._logits(codes)))
 
     def reconstruct(self, images: Array) -> Array:
-        """What is left of images after encoding and decoding, (n, c, h, w) in [0, 1]."""
-        return self.decode(self.encode(images))
+        """What is left of images after encoding and decoding, (n, c, h, w) in [0, 1].
+
+        A method whose codes are a choice of its latents, such as `vd_vae`, uses all of them here.
+        """
+        method, parts = self.spec.method, self._images(images).split(self._chunk)
+        codes = [method.encode_all(self.networks, part[None]) for part in parts]
+        return _like(images, self._decode_all(codes))
 
     def losses(self, images: Array, codes: Array) -> Array:
         """How badly codes explain images, -log p(x|z), (n,)."""
@@ -200,11 +205,14 @@ class Run:
         return _like(images, torch.cat(losses))
 
     def sample(self, n: int, seed: int | Stream = 0) -> NDArray[np.float32]:
-        """Images of n codes drawn from the prior."""
+        """Images of n codes drawn from the prior, of all latents of a method that has more than its codes."""
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
             raise UnweaveError(f"sample(n) draws n images, a whole number >= 0; got {n!r}.")
-        codes = Stream.of(seed).child("prior").normal(n, self.spec.latents)
-        return self.decode(codes.astype(np.float32))
+        size = self.spec.method.all_latents(self.networks, self.spec.latents)
+        stream, starts = Stream.of(seed).child("prior"), range(0, max(n, 1), self._chunk)
+        drawn = [stream.skip(start).normal(min(self._chunk, n - start), size) for start in starts]
+        codes = [torch.from_numpy(part[None].astype(np.float32)).to(self.device) for part in drawn]
+        return self._decode_all(codes).cpu().numpy()
 
     def traversals(
         self,
@@ -271,6 +279,11 @@ class Run:
         if not len(checked):
             raise UnweaveError("there is nothing to show: images has no rows.")
         return checked
+
+    def _decode_all(self, parts: Sequence[Tensor]) -> Tensor:
+        """The mean images of codes (1, n, all latents), part after part."""
+        mean, method = likelihood_named(self.spec.likelihood).mean, self.spec.method
+        return torch.cat([mean(method.decode_all(self.networks, part)[0]) for part in parts])
 
     def _logits(self, codes: Array) -> Tensor:
         tensor = _tensor(codes, "codes").to(self.device, torch.float32)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from unweave.data import GroundTruth
 from unweave.data.grid import Factors, Images
+from unweave.evaluation.device_encoder import can_make_images
 from unweave.evaluation.encoders import Posterior
 from unweave.evaluation.evaluate import Effort, measure_source
 from unweave.evaluation.likelihoods import CHUNK
@@ -50,9 +51,9 @@ def evaluation_time(
 ) -> EvaluationTime:
     """What measuring these runs takes, from one evaluation of made-up codes and some seconds of encoding.
 
-    As in a study, a GPU encodes and the cores make the images: those of a grid once for many runs, those of
-    stochastic data for each run. Without a GPU, `jobs` threads encode. They also measure, `jobs` metrics at a
-    time.
+    As in a study, a GPU encodes. Images of a grid are made once for many runs, those of stochastic data for
+    each run: by the GPU, or by the cores if their table does not fit there. Without a GPU, `jobs` threads
+    encode. They also measure, `jobs` metrics at a time.
     """
     metrics, asked = metrics_time(spec, data[runs[0].data], runs[0].latents, jobs)
     total, gpu = 0.0, 0.0
@@ -66,7 +67,8 @@ def evaluation_time(
         encoding = encoding_time(alike[0], truth, device, jobs)
         if device.type == "cuda":
             gpu += len(alike) * images * encoding
-            total += len(alike) * images * making_time(truth) if truth.stochastic else 0
+            if truth.stochastic and not can_make_images(truth, device):
+                total += len(alike) * images * making_time(truth)
         else:
             total += len(alike) * images * (making_time(truth) + encoding)
     return EvaluationTime(total, gpu)

@@ -93,7 +93,7 @@ def run_study(
     on
         Measure on these parts of data with conditions too: "all", "held_out" or "all,held_out".
     preset
-        "smoke": the study in small, at most 16 runs of 150 steps, in a folder of its own.
+        "smoke": the study in small, at most 16 runs of 100 steps, in a folder of its own.
     data_root
         Folder of the official files of data sets.
     engine

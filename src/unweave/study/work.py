@@ -114,8 +114,8 @@ class TrainAndScore:
     def _encodes_on(self, data: Data) -> str:
         """The device that encodes for the metrics of a run.
 
-        The whole grid of handed-over runs is encoded already. Images of stochastic data are not: they are
-        made in this process, and a GPU encodes them a hundred times faster than a core.
+        The whole grid of handed-over runs is encoded already. Images of stochastic data are not: a GPU makes
+        and encodes them a hundred times faster than a core.
         """
         handed_over = self.hand_over and isinstance(data, GroundTruth) and not data.stochastic
         if handed_over or (self.hand_over and not torch.cuda.is_available()):

@@ -16,6 +16,8 @@ Layers with one to four channels next to the image are in edge.py.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 import triton
 import triton.language as tl
@@ -171,8 +173,30 @@ def _sum_kernel(parts, out, count, numbers, BM: tl.constexpr, BN: tl.constexpr):
     tl.store(out + run * numbers + n, tl.sum(total, axis=0), n < numbers)
 
 
-# Sizes of tiles and numbers of programs that were fastest on an H200, P = 64, bfloat16.
-ROWS, DEPTH, PROGRAMS = 128, 64, 1056
+PROGRAMS = 1056  # enough for the whole GPU
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The tile of a program: its rows and columns, how many products it sums at a time, and its pipeline."""
+
+    rows: int = 128
+    columns: int = 64
+    depth: int = 64
+    warps: int = 4
+    stages: int = 3
+
+
+# Tiles of products in bfloat16 that were fastest on an H200, by product and channels of the big and the small
+# image. All others have the tile of their product.
+USUAL = {"correlate": Tile(), "spread": Tile(columns=128), "weight_gradient": Tile(stages=4)}
+TILES: dict[tuple[str, int, int], Tile] = {}
+
+
+def tile_of(product: str, big: int, small: int, dtype: torch.dtype) -> Tile:
+    """The tile of a product of images with so many channels."""
+    fastest = TILES.get((product, big, small)) if dtype == torch.bfloat16 else None
+    return fastest or USUAL[product]
 
 
 def correlate(
@@ -191,13 +215,14 @@ def correlate(
     kernel, outputs = w.shape[1], w.shape[4]
     out = big.new_empty(runs, images, height // 2, width // 2, outputs)
     rows = images * (height // 2) * (width // 2)
-    columns, depth = min(64, outputs), min(64, kernel * channels)
-    grid = (triton.cdiv(rows, ROWS), runs, triton.cdiv(outputs, columns))
+    tile = tile_of("correlate", channels, outputs, big.dtype)
+    columns, depth = min(tile.columns, outputs), min(tile.depth, kernel * channels)
+    grid = (triton.cdiv(rows, tile.rows), runs, triton.cdiv(outputs, columns))
     sums = None if mask is None else torch.empty(runs, grid[0], outputs, device=big.device)
     _correlate_kernel[grid](
         big, w, _or(bias, w), _or(mask, w), out, _or(sums, w), images, height, width,
         channels, outputs, kernel, padding, bias is not None, mask is not None, precision,
-        ROWS, columns, depth, num_warps=4, num_stages=3,
+        tile.rows, columns, depth, num_warps=tile.warps, num_stages=tile.stages,
     )  # fmt: skip
     return out, None if sums is None else summed(sums)
 
@@ -218,13 +243,14 @@ def spread(
     kernel, outputs = w.shape[1], w.shape[3]
     out = small.new_empty(runs, images, 2 * height, 2 * width, outputs)
     rows = images * height * width
-    columns, depth = min(128, 2 * outputs), min(64, channels)
-    grid = (triton.cdiv(rows, ROWS), runs, 2 * triton.cdiv(2 * outputs, columns))
+    tile = tile_of("spread", outputs, channels, small.dtype)
+    columns, depth = min(tile.columns, 2 * outputs), min(tile.depth, channels)
+    grid = (triton.cdiv(rows, tile.rows), runs, 2 * triton.cdiv(2 * outputs, columns))
     sums = None if mask is None else torch.empty(runs, grid[0] * 4, outputs, device=small.device)
     _spread_kernel[grid](
         small, w, _or(bias, w), _or(mask, w), out, _or(sums, w), images, height, width,
         outputs, channels, kernel, padding, bias is not None, mask is not None, precision,
-        ROWS, columns, depth, num_warps=4, num_stages=3,
+        tile.rows, columns, depth, num_warps=tile.warps, num_stages=tile.stages,
     )  # fmt: skip
     return out, None if sums is None else summed(sums)
 
@@ -240,13 +266,14 @@ def weight_gradient(
     runs, images, height, width, channels = big.shape
     outputs = small.shape[4]
     positions = images * (height // 2) * (width // 2)
-    rows, columns = min(128, kernel * channels), min(64, outputs)
+    tile = tile_of("weight_gradient", channels, outputs, big.dtype)
+    rows, columns = min(tile.rows, kernel * channels), min(tile.columns, outputs)
     pieces = kernel * kernel * channels // rows * triton.cdiv(outputs, columns)
-    positions_each, splits = in_parts(positions, PROGRAMS, runs * pieces, least=512, step=DEPTH)
+    positions_each, splits = in_parts(positions, PROGRAMS, runs * pieces, least=512, step=tile.depth)
     out = torch.empty(runs, splits, kernel, kernel, channels, outputs, device=big.device)
     _weight_gradient_kernel[(pieces, splits, runs)](
         big, small, out, images, positions_each, height, width, channels, outputs, kernel, padding,
-        precision, rows, columns, DEPTH, num_warps=4, num_stages=4,
+        precision, rows, columns, tile.depth, num_warps=tile.warps, num_stages=tile.stages,
     )  # fmt: skip
     return summed(out)
 
@@ -271,8 +298,8 @@ def summed(parts: Tensor) -> Tensor:
     # Few runs have few sums of many parts: tiles are narrow and long, so that they fill the whole GPU.
     share = triton.cdiv(runs * numbers, PROGRAMS // 4)
     columns = min(1024, *(int(triton.next_power_of_2(n)) for n in (numbers, max(32, share))))
-    tile = 2048 if columns == 1024 else 8192
-    rows = min(tile // columns, int(triton.next_power_of_2(count)))
+    numbers_each = 2048 if columns == 1024 else 8192
+    rows = min(numbers_each // columns, int(triton.next_power_of_2(count)))
     _sum_kernel[(triton.cdiv(numbers, columns), runs)](parts, out, count, numbers, rows, columns)
     return out
 

@@ -188,7 +188,7 @@ def _edge_backward_kernel(
 
 # Sizes of tiles and numbers of programs that were fastest on an H200, P = 64, bfloat16.
 FIRST_ROWS, FIRST_EACH, LAST_ROWS, LAST_PIXELS = 64, 512, 256, 256
-BACKWARD_ROWS, BACKWARD_PROGRAMS = 128, 4096
+BACKWARD_ROWS, BACKWARD_PROGRAMS, BACKWARD_WARPS, BACKWARD_STAGES = 128, 4096, 4, 1
 
 
 def padded(image: Tensor) -> Tensor:
@@ -288,7 +288,8 @@ def _backward(
     _edge_backward_kernel[(splits, runs)](
         image, small, small if w is None else _padded_weights(w), sums if scale is None else scale, to_small,
         to_w, sums, images, positions_each, height, width, image.dtype == torch.uint8, channels, features,
-        scale is not None, w is not None, masked, precision, BACKWARD_ROWS, num_warps=4, num_stages=1,
+        scale is not None, w is not None, masked, precision, BACKWARD_ROWS, num_warps=BACKWARD_WARPS,
+        num_stages=BACKWARD_STAGES,
     )  # fmt: skip
     return to_small, summed(to_w), sums if w is None else summed(sums)
 

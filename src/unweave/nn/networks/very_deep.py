@@ -229,8 +229,9 @@ class TopDownBlock(nn.Module):
         mean, log_deviation, change = outputs.split([self.zdim, self.zdim, x.shape[2]], dim=2)
         prior = Gaussian(mean, 2 * log_deviation)
         z = prior.sample(code(self, x, prior))
-        x = x + change + self.join(z)
-        return x + self.residual(x)
+        joined = x + change + self.join(z)
+        changed: Tensor = joined + self.residual(joined)
+        return changed
 
 
 class PlainBlock(nn.Module):
@@ -339,7 +340,8 @@ def _convolution(
 
 def _pooled(x: Tensor, side: int) -> Tensor:
     """Means over squares of side x side."""
-    return F.avg_pool2d(x.flatten(0, 1), side).unflatten(0, x.shape[:2])
+    pooled: Tensor = F.avg_pool2d(x.flatten(0, 1), side).unflatten(0, x.shape[:2])
+    return pooled
 
 
 def _enlarged(x: Tensor, side: int) -> Tensor:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from unweave.cpu_settings import wait_asleep
 from unweave.errors import DiskFullError, UnweaveError
 from unweave.layout import WORKERS_LOG_FILE
 from unweave.study.engines.engine import Crew, EngineJob, drive
@@ -176,6 +177,7 @@ def _context() -> ForkServerContext | SpawnContext:
     """How processes start: from a server that has imported what they need, where there is such a thing."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
+    wait_asleep()  # for the processes, which have not loaded torch
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["unweave.study.engines.local"])
     return context

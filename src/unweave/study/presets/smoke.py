@@ -13,15 +13,15 @@ from unweave.runs.spec import RunSpec
 from unweave.study.spec import StudySpec
 
 DATA_SETS, SETTINGS, SEEDS = 2, 4, 2  # at most; settings are those of all methods on one data set
-STEPS, BATCH, LEARNING_RATE = 150, 32, 1e-3
-POINTS = (2_000, 1_000)
+STEPS, BATCH, LEARNING_RATE = 100, 32, 1e-3
+POINTS = (1_000, 500)
 ENCODE_ALL = ("representation", "posterior")  # what metrics need that encode all images: minutes for dSprites
 
 Item = TypeVar("Item")
 
 
 def smoke_version(spec: StudySpec) -> StudySpec:
-    """The study with at most 2 data sets, 4 settings and 2 seeds of each, of 150 steps: at most 16 runs.
+    """The study with at most 2 data sets, 4 settings and 2 seeds of each, of 100 steps: at most 16 runs.
 
     Methods come before strengths: four methods keep one strength each, two methods keep two. Of data sets and
     strengths the first and the last are kept, which differ most; conditions of one data set come before other
