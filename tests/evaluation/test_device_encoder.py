@@ -94,12 +94,12 @@ def test_posteriors_are_the_same_bits_in_parts_of_any_row(
     monkeypatch.setattr(sources, "CHUNK", 13)
     host = GroundTruthSource(encoder_of(run), truth)
     device = replace(host, encode_factors=DeviceEncoder(run, truth))
-    for one, other in zip(host.encode_grid(), device.encode_grid(), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for of_host, of_device in zip(host.encode_grid(), device.encode_grid(), strict=True):
+        np.testing.assert_array_equal(of_device, of_host)
     stream = Stream.of(1).at(4).skip(5)
     factors = truth.sample_factors(30, stream)
-    codes = [source.interventions("sampled").encode(factors, stream) for source in (host, device)]
-    np.testing.assert_array_equal(*codes)
+    expected, codes = (source.interventions("sampled").encode(factors, stream) for source in (host, device))
+    np.testing.assert_array_equal(codes, expected)
 
 
 class OnGpu:

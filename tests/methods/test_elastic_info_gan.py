@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from methods.marks import MARKS
 from methods.played import Played, own_step
 from methods.test_info_gan import FOOLED, UNSURE, KnownVerdict, PlainGenerator, draws_at
 from unweave.errors import UnweaveError
@@ -19,7 +20,11 @@ from unweave.nn.distributions.categorical import Categorical
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.networks.gan import Generator, Guess
 from unweave.nn.networks.prior_generator import PriorGenerator
+from unweave.runs.spec import RunSpec
 from unweave.streams import Stream
+from unweave.training.batches import HostBatches
+from unweave.training.population import Population
+from unweave.training.update import Update
 
 TRUE = torch.tensor([0.6, 0.3, 0.1])
 
@@ -160,6 +165,23 @@ def test_the_contrast_pairs_images_of_the_data_with_transformed_copies() -> None
     still = ElasticInfoGAN(categories=2, noise=2, rotation=0.0, zoom=0.0)
     still.losses(step)
     torch.testing.assert_close(verdict.inputs[1][:, 3:], images / 255, atol=1e-4, rtol=0)
+
+
+def test_training_pulls_the_features_of_transformed_images_together() -> None:
+    """Two runs that differ in the weight of the contrast only, after a few updates with the defaults."""
+    device, weights = torch.device("cpu"), (10.0, 0.0)
+    specs = [
+        RunSpec(ElasticInfoGAN(lambda_contrast=weight), MARKS.name, latents=1, batch=8, steps=24)
+        for weight in weights
+    ]
+    update = Update(Population(specs, MARKS.shape, device), HostBatches(MARKS, device), len(MARKS))
+    update.run(16)
+    update.take_terms()
+    update.run(8)
+    [terms] = update.take_terms()
+    trained, untrained = terms["contrast"].tolist()
+    assert trained < untrained - 0.2
+    assert untrained == pytest.approx(math.log(15), abs=0.2), "a random guess"
 
 
 @pytest.mark.parametrize(
