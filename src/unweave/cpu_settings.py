@@ -12,7 +12,7 @@ KEPT_BYTES = 1 << 30
 LARGEST_BYTES = (1 << 28, 1 << 25)  # of a tensor whose memory is kept; older C libraries accept the second
 MEMORY_VARIABLES = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
 SPIN_VARIABLES = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
-SPINS = 1_000  # about 20 microseconds
+SPINS = 10_000  # about 200 microseconds, longer than the pause between two operations of a step
 
 
 @cache
