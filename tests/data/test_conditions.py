@@ -79,7 +79,8 @@ def test_spellings_that_mean_the_same_have_one_name(written: str, expected: str)
         ("extrapolate", r'there is no condition or split "extrapolate"'),
         ("x~x=0.2", "two different factors"),
         ("x~y=0", "sigma must be greater than 0"),
-        ("x~y=0.2:y~x=0.3", "correlates a pair twice"),
+        ("x~y=0.2:y~x=0.3", "x and y are correlated twice. Keep one sigma for each pair of factors"),
+        ("hold x<4", r'at character 6: expected "\(" after hold, got "x<4"'),
         ("weigh(x=0)=1.5", r"the weight, a number between 0 and 1, got \"1\.5\""),
         ("random(2)", "the share to hold out, a number between 0 and 1"),
         ("random(0.5,x)", "expected the seed, a whole number"),
@@ -272,6 +273,10 @@ def test_the_pairs_of_traeuble_are_those_of_the_authors() -> None:
         first, second = (factors[column].name for column in columns)
         assert canonical(preset, factors) == f"{first}~{second}=0.2"
         assert canonical(f"{preset}=0.7", factors) == f"{first}~{second}=0.7"
+    with pytest.raises(
+        UnweaveError, match=r'"traeuble_b=0" at character 12: sigma must be greater than 0\. Write'
+    ):
+        canonical("traeuble_b=0", SPRITES)
 
 
 def _readable(text: str, factors: tuple[Factor, ...]) -> bool:

@@ -89,7 +89,7 @@ def test_hold_out_and_only_part_the_grid(combinations: list[Combination]) -> Non
     assert test.weight is not None
     assert np.array_equal(test.weight(every), inside)
     if inside.all():
-        with pytest.raises(UnweaveError, match="no combination of factors is left to draw in toy_held_out"):
+        with pytest.raises(UnweaveError, match="no combination of factors is left to draw"):
             hold_out(truth, combinations)
         return
     train = hold_out(truth, combinations)

@@ -80,6 +80,22 @@ def test_a_small_version_keeps_what_is_compared() -> None:
     assert len(small.runs) == 16
 
 
+def test_small_versions_of_four_methods_have_four_models() -> None:
+    """beta-VAE and beta-TCVAE with a weight of 1 are one model, so they do not both keep their first setting."""
+    weights = {
+        run.method.name: run.method.beta  # type: ignore[attr-defined]
+        for run in reduced(preset_named("tonnaer2022"), "smoke").runs
+        if hasattr(run.method, "beta")
+    }
+    assert weights == {"beta_vae": 16, "beta_tcvae": 10, "ada_gvae": 1}
+
+
+def test_the_small_version_of_few_labels_answers_its_three_questions() -> None:
+    methods = {run.method for run in reduced(preset_named("locatello2020_few_labels"), "smoke").runs}
+    labels = {(getattr(one, "labeller", None), getattr(one, "labels", 0)) for one in methods}
+    assert labels == {(None, 0), ("perfect", 100), ("partial", 100)}
+
+
 def test_the_small_version_has_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     runs = grid([{"name": "vae"}], data="dsprites", seed="0-4")

@@ -16,13 +16,23 @@ from unweave.data.catalogue import short_name
 from unweave.report.published import STUDY_SCORES
 from unweave.results import COLUMNS, METHOD_ORDER
 
-METHODS = {
+PUBLISHED_METHODS = {
     "beta_vae": "β-VAE",
     "factor_vae": "FactorVAE",
     "dip_vae_i": "DIP-VAE-I",
     "dip_vae_ii": "DIP-VAE-II",
     "beta_tcvae": "β-TCVAE",
     "annealed_vae": "AnnealedVAE",
+}
+# The published study and those that follow it.
+METHODS = {
+    **PUBLISHED_METHODS,
+    **{f"s2_{name}": f"S2-{words}" for name, words in PUBLISHED_METHODS.items()},
+    "ada_gvae": "Ada-GVAE",
+    "ada_ml_vae": "Ada-ML-VAE",
+    "gvae_labels": "GVAE (labels)",
+    "ml_vae_labels": "ML-VAE (labels)",
+    "supervised": "Supervised",
 }
 DATA = {
     "dsprites": "dSprites",
@@ -43,6 +53,7 @@ SCORES = {
     "irs": "IRS",
     "d_lsbd": "D_LSBD",
     "d_lsbd.shared": "D_LSBD (shared)",
+    "d_lsbd.chance": "D_LSBD (shuffled)",
     "equivariance": "Equivariance",
     "equivariance.rotation": "Equivariance (rotations)",
     "elbo.reconstruction": "Reconstruction",

@@ -23,6 +23,7 @@ from unweave.report.formats import table_html, write_figure, write_table
 from unweave.report.names import (
     DATA,
     METHODS,
+    PUBLISHED_METHODS,
     choosers_of,
     counted,
     data_sets,
@@ -230,7 +231,9 @@ def _not_of_the_study(runs: Material) -> list[str]:
     """What the published study has and these runs do not."""
     lacks = {
         "Data sets": [label(name, DATA) for name in DATA if name not in set(runs.runs["data"])],
-        "Methods": [label(name, METHODS) for name in METHODS if name not in set(runs.runs["method"])],
+        "Methods": [
+            words for name, words in PUBLISHED_METHODS.items() if name not in set(runs.runs["method"])
+        ],
         "Metrics": [score_label(name) for name in STUDY_SCORES if name not in runs.runs],
     }
     return [

@@ -65,9 +65,7 @@ class Condition:
         held = [_without_full(box, factors) for box in _merged(held)] if () not in held else held
         if () in held:
             raise UnweaveError("hold(...) of all values leaves nothing to draw. Hold out fewer values.")
-        pairs = [(c.first, c.second) for c in clauses.correlations]
-        if len(set(pairs)) < len(pairs):
-            raise UnweaveError("two factors can be correlated once; the condition correlates a pair twice.")
+        _check_pairs(clauses.correlations, factors)
         if len(set(clauses.paints)) > 1:
             raise UnweaveError("images can be painted once: write colour or noise.")
         products: dict[Box, float] = {}
@@ -107,6 +105,14 @@ def box_of(tests: Iterable[tuple[int, frozenset[int]]]) -> Box:
 def number_text(number: float) -> str:
     """A number as short as it can be written without loss."""
     return str(int(number)) if number.is_integer() else repr(number)
+
+
+def _check_pairs(correlations: Sequence[Correlation], factors: Sequence[Factor]) -> None:
+    pairs = [(pair.first, pair.second) for pair in correlations]
+    for first, second in pairs:
+        if pairs.count((first, second)) > 1:
+            names = f"{factors[first].name} and {factors[second].name}"
+            raise UnweaveError(f"{names} are correlated twice. Keep one sigma for each pair of factors.")
 
 
 def _intersection(boxes: Sequence[Box]) -> Box:

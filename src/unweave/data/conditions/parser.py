@@ -68,13 +68,17 @@ class _Reader:
         else:
             self._word(word, start)
 
-    def _call(self, word: str, start: int) -> None:
-        calls: dict[str, Callable[[], None]] = {
+    def _calls(self) -> dict[str, Callable[[], None]]:
+        """Words with parentheses, and how the rest of their clause is read."""
+        return {
             "hold": lambda: self.clauses.held.append(self._tests()),
             "only": lambda: self.clauses.only.append(self._tests()),
             "weigh": self._weight,
             "random": self._random,
         }
+
+    def _call(self, word: str, start: int) -> None:
+        calls = self._calls()
         if word not in calls:
             raise self.cursor.problem(f'there is no condition "{word}(...)". {_known(word, calls)}', start)
         calls[word]()
@@ -83,12 +87,14 @@ class _Reader:
         if word in PAINTS:
             self.clauses.paints.append(word)
             return
+        if word in self._calls():
+            raise self.cursor.error(f'"(" after {word}')
         if word not in PRESETS:
             known = (*PRESETS, *PAINTS)
             raise self.cursor.problem(
                 f'there is no condition or split "{word}". {_known(word, known)}', start
             )
-        sigma = self.cursor.number("the sigma of the correlation") if self.cursor.takes("=") else None
+        sigma = self._sigma() if self.cursor.takes("=") else None
         try:
             inner = _read(expanded(word, sigma, self.factors), self.factors)
         except UnweaveError as error:
@@ -103,16 +109,19 @@ class _Reader:
         else:
             others = [self._column(self.cursor.name('the name of a factor or "*"'), start)]
         self.cursor.expect("=")
-        at = self.cursor.at
-        sigma = self.cursor.number("the sigma of the correlation, such as 0.2")
-        if not sigma > 0:
-            raise self.cursor.problem("sigma must be greater than 0", at)
+        sigma = self._sigma()
         for other in others:
             if other == first or 1 in (self.factors[first].size, self.factors[other].size):
                 raise self.cursor.problem("two different factors that vary can be correlated", start)
             self.clauses.correlations.append(
                 Correlation(min(first, other), max(first, other), sigma, inverse)
             )
+
+    def _sigma(self) -> float:
+        start, sigma = self.cursor.at, self.cursor.number("the sigma of the correlation, such as 0.2")
+        if not sigma > 0:
+            raise self.cursor.problem("sigma must be greater than 0", start)
+        return sigma
 
     def _weight(self) -> None:
         box = self._tests()

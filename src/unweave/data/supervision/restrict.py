@@ -227,7 +227,4 @@ def _refuse_empty(ground_truth: GroundTruth) -> GroundTruth:
     for start in range(0, n, CHUNK):
         if ground_truth.weight(ground_truth.factors_at(np.arange(start, min(start + CHUNK, n)))).any():
             return ground_truth
-    raise UnweaveError(
-        f"no combination of factors is left to draw in {ground_truth.name} (drawn {ground_truth.drawn}). "
-        "Hold out less."
-    )
+    raise UnweaveError(f"no combination of factors is left to draw ({ground_truth.drawn}). Hold out less.")

@@ -23,10 +23,11 @@ Item = TypeVar("Item")
 def smoke_version(spec: StudySpec) -> StudySpec:
     """The study with at most 2 data sets, 4 settings and 2 seeds of each, of 100 steps: at most 16 runs.
 
-    Methods come before strengths: four methods keep one strength each, two methods keep two. Of data sets and
-    strengths the first and the last are kept, which differ most; conditions of one data set come before other
-    data sets. Data sets that need no files are preferred. Scores are those of mean codes, from fewer points;
-    metrics that encode all images of a data set are left out.
+    Methods come before strengths: two methods keep two strengths each, four methods keep one. Of data sets and
+    strengths the first and the last are kept, which differ most. If methods keep one strength, it is in turn
+    their last and their first one: the first ones of several methods may be the same model, such as the VAE.
+    Conditions of one data set come before other data sets. Data sets that need no files are preferred. Scores
+    are those of mean codes, from fewer points; metrics that encode all images of a data set are left out.
     """
     chosen: list[RunSpec] = []
     for data in _spread(_usable_data(spec), DATA_SETS):
@@ -67,18 +68,21 @@ def _settings(runs: Sequence[RunSpec]) -> list[list[RunSpec]]:
     for setting, alike in by_setting.items():
         by_method.setdefault(setting.method.name, []).append(alike)
     names = _spread(list(by_method), SETTINGS)
-    return [alike for name in names for alike in _spread(by_method[name], SETTINGS // len(names))]
+    most = SETTINGS // len(names)
+    if most == 1:
+        return [by_method[name][-1 if i % 2 == 0 else 0] for i, name in enumerate(names)]
+    return [alike for name in names for alike in _spread(by_method[name], most)]
 
 
 def _spread(items: Sequence[Item], most: int) -> list[Item]:
-    """At most so many items, evenly spaced from the first to the last.
+    """At most so many items, two or more, evenly spaced from the first to the last.
 
-    >>> _spread("abcdefgh", 4), _spread("abc", 2), _spread("abc", 1)
-    (['a', 'c', 'f', 'h'], ['a', 'c'], ['a'])
+    >>> _spread("abcdefgh", 4), _spread("abc", 2), _spread("ab", 3)
+    (['a', 'c', 'f', 'h'], ['a', 'c'], ['a', 'b'])
     """
     if len(items) <= most:
         return list(items)
-    return [items[round(i * (len(items) - 1) / max(most - 1, 1))] for i in range(most)]
+    return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
 
 
 def _shortened(run: RunSpec) -> RunSpec:
