@@ -23,11 +23,12 @@ Item = TypeVar("Item")
 def smoke_version(spec: StudySpec) -> StudySpec:
     """The study with at most 2 data sets, 4 settings and 2 seeds of each, of 100 steps: at most 16 runs.
 
-    Methods come before strengths: two methods keep two strengths each, four methods keep one. Of data sets and
-    strengths the first and the last are kept, which differ most. If methods keep one strength, it is in turn
-    their last and their first one: the first ones of several methods may be the same model, such as the VAE.
-    Conditions of one data set come before other data sets. Data sets that need no files are preferred. Scores
-    are those of mean codes, from fewer points; metrics that encode all images of a data set are left out.
+    Methods come before strengths: two methods keep two strengths each, four methods keep one. Of data sets
+    and strengths the first and the last are kept, which differ most. If methods keep one strength, it is in
+    turn their last and their first one: the first ones of several methods may be the same model, such as the
+    VAE. Conditions of one data set come before other data sets. Data sets that need no files are preferred.
+    Scores are those of mean codes, from fewer points; metrics that encode all images of a data set are left
+    out.
     """
     chosen: list[RunSpec] = []
     for data in _spread(_usable_data(spec), DATA_SETS):
