@@ -45,10 +45,10 @@ def _finished(
 
 @triton.jit
 def _correlate_kernel(
-    big, w, bias, mask, out, sums, images,
+    big, w, bias, mask, scale, out, sums, images,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, BIG: tl.constexpr, SMALL: tl.constexpr,
     KERNEL: tl.constexpr, PADDING: tl.constexpr,
-    FORWARD: tl.constexpr, MASKED: tl.constexpr, PRECISION: tl.constexpr,
+    FORWARD: tl.constexpr, MASKED: tl.constexpr, SCALED: tl.constexpr, PRECISION: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     run = tl.program_id(1).to(tl.int64)
@@ -70,6 +70,8 @@ def _correlate_kernel(
         patches = tl.load(big + ((corner + ky * WIDTH) * BIG)[:, None] + j[None, :], inside, 0.0)
         weights = tl.load(w + (k0 + tl.arange(0, BK))[:, None] * SMALL + n[None, :])
         total = tl.dot(patches, weights, total, input_precision=PRECISION)
+    if SCALED:
+        total *= tl.load(scale + run)
     at, here = m[:, None] * SMALL + n[None, :], (m < positions)[:, None] & (n < SMALL)[None, :]
     total = _finished(
         total, bias + run * SMALL, mask + run * positions * SMALL, n, at, here, FORWARD, MASKED, SMALL
@@ -127,10 +129,10 @@ def _spread_kernel(
 
 @triton.jit
 def _weight_gradient_kernel(
-    big, small, out, images, positions_each,
+    big, small, scale, out, images, positions_each,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, BIG: tl.constexpr, SMALL: tl.constexpr,
     KERNEL: tl.constexpr, PADDING: tl.constexpr,
-    PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    SCALED: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     # HEIGHT, WIDTH are those of the big images. Program (tile, split, run) sums over the positions
     # split * positions_each ...; the splits are summed afterwards, in a fixed order.
@@ -155,6 +157,8 @@ def _weight_gradient_kernel(
         patches = tl.load(big + (corner * BIG)[:, None] + j[None, :], inside, 0.0)
         values = tl.load(small + r[:, None] * SMALL + n[None, :], (r < positions)[:, None], 0.0)
         total = tl.dot(tl.trans(patches), values, total, input_precision=PRECISION)
+    if SCALED:
+        total *= tl.load(scale + run)
     out += (run * tl.num_programs(1) + tl.program_id(1)) * KERNEL * KERNEL * BIG * SMALL
     tl.store(out + (m0 + tl.arange(0, BM))[:, None] * SMALL + n[None, :], total)
 
@@ -206,8 +210,9 @@ def correlate(
     precision: str,
     bias: Tensor | None = None,
     mask: Tensor | None = None,
+    scale: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """(P, B, H, W, big) -> (P, B, H/2, W/2, small).
+    """(P, B, H, W, big) -> (P, B, H/2, W/2, small), times the scale (P,).
 
     With a bias (P, small), its ReLU; with a mask, 0 where that is 0, and the sums (P, small) over the rest.
     """
@@ -220,8 +225,8 @@ def correlate(
     grid = (triton.cdiv(rows, tile.rows), runs, triton.cdiv(outputs, columns))
     sums = None if mask is None else torch.empty(runs, grid[0], outputs, device=big.device)
     _correlate_kernel[grid](
-        big, w, _or(bias, w), _or(mask, w), out, _or(sums, w), images, height, width,
-        channels, outputs, kernel, padding, bias is not None, mask is not None, precision,
+        big, w, _or(bias, w), _or(mask, w), _or(scale, w), out, _or(sums, w), images, height, width,
+        channels, outputs, kernel, padding, bias is not None, mask is not None, scale is not None, precision,
         tile.rows, columns, depth, num_warps=tile.warps, num_stages=tile.stages,
     )  # fmt: skip
     return out, None if sums is None else summed(sums)
@@ -261,8 +266,9 @@ def weight_gradient(
     kernel: int,
     padding: int,
     precision: str,
+    scale: Tensor | None = None,
 ) -> Tensor:
-    """(P, k, k, channels of big, channels of small), float32."""
+    """(P, k, k, channels of big, channels of small), float32, times the scale (P,)."""
     runs, images, height, width, channels = big.shape
     outputs = small.shape[4]
     positions = images * (height // 2) * (width // 2)
@@ -272,8 +278,9 @@ def weight_gradient(
     positions_each, splits = in_parts(positions, PROGRAMS, runs * pieces, least=512, step=tile.depth)
     out = torch.empty(runs, splits, kernel, kernel, channels, outputs, device=big.device)
     _weight_gradient_kernel[(pieces, splits, runs)](
-        big, small, out, images, positions_each, height, width, channels, outputs, kernel, padding,
-        precision, rows, columns, tile.depth, num_warps=tile.warps, num_stages=tile.stages,
+        big, small, _or(scale, big), out, images, positions_each, height, width, channels, outputs, kernel,
+        padding, scale is not None, precision, rows, columns, tile.depth, num_warps=tile.warps,
+        num_stages=tile.stages,
     )  # fmt: skip
     return summed(out)
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unweave.nn.kernels import activation, edge
+from unweave.nn.kernels import activation, edge, image_ends
 from unweave.nn.kernels import convolution as inner
 from unweave.nn.kernels.branches import Branch
 from unweave.nn.kernels.dispatch import EDGE_CHANNELS
@@ -55,26 +55,37 @@ class _Down(torch.autograd.Function):
         ctx: Any, x: Tensor, paddings: tuple[int, ...], precision: str, *parameters: Tensor
     ) -> Tensor:
         weights, biases = _ready(parameters, precision)
-        how = products(precision)
-        inputs = [edge.padded(x) if is_edge(weights[0]) else x.to(weights[0].dtype)]
-        for w, bias, padding in zip(weights, biases, paddings, strict=True):
+        how, layers = products(precision), list(zip(weights, biases, paddings, strict=True))
+        ctx.fused = not ctx.needs_input_grad[0] and len(weights) > 1 and image_ends.fits(x, *weights[:2])
+        if ctx.fused:
+            # The first layer's result is never stored; this place of the list stays unused.
+            inputs = [x, x, image_ends.start(x, weights[0], biases[0], weights[1], biases[1])]
+        else:
+            inputs = [edge.padded(x) if is_edge(weights[0]) else x.to(weights[0].dtype)]
+        for w, bias, padding in layers[len(inputs) - 1 :]:
             if is_edge(w):
                 y = edge.first(inputs[-1], w, bias, how)
             else:
                 y, _ = inner.correlate(inputs[-1], w, padding, how, bias=bias)
             inputs.append(y)
-        ctx.save_for_backward(*inputs, *weights)
+        ctx.save_for_backward(*inputs, *weights, biases[0])
         ctx.paddings, ctx.how, ctx.dtype = paddings, how, x.dtype
         return inputs[-1]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         count, how = len(ctx.paddings), ctx.how
-        inputs, weights = ctx.saved_tensors[: count + 1], ctx.saved_tensors[count + 1 :]
+        inputs, weights = ctx.saved_tensors[: count + 1], ctx.saved_tensors[count + 1 : -1]
         g, sums = _before_relu(inputs[-1], gradients[0])
         to_x, parameter_gradients, branch = None, list[Tensor | None](), Branch(g)
         for number in reversed(range(count)):
             x, w, padding = inputs[number], weights[number], ctx.paddings[number]
+            if ctx.fused and number == 1:
+                start = image_ends.start_gradient(x, g, weights[0], ctx.saved_tensors[-1], w)
+                to_w, to_first, to_first_bias = start
+                first_two = as_parameter(to_first), to_first_bias, as_parameter(to_w), sums
+                parameter_gradients = [*first_two, *parameter_gradients]
+                break
             to_w = branch.run(partial(_down_weights, x, g, w, padding, how), x, g)
             parameter_gradients = [to_w, sums, *parameter_gradients]
             if number > 0:
@@ -123,22 +134,48 @@ class _UpToLikelihood(torch.autograd.Function):
     ) -> Tensor:
         weights, biases = _ready(parameters, precision)
         ctx.how, ctx.paddings, ctx.dtype = products(precision), paddings, x.dtype
-        inputs = _up_to_last(x, weights, biases, paddings, ctx.how)
-        loss, slopes, to_bias = edge.last_likelihood(
-            inputs[-1], weights[-1], biases[-1], images, likelihood, ctx.how
+        # The fused kernel computes gradients, too, which the caller may not need.
+        ctx.fused = (
+            any(ctx.needs_input_grad)
+            and len(weights) > 2
+            and likelihood in image_ends.LIKELIHOODS
+            and image_ends.fits(images, weights[-1], weights[-2])
         )
-        ctx.save_for_backward(*inputs, *weights, slopes, to_bias)
+        if ctx.fused:
+            inputs = _up_to_last(x, weights[:-1], biases[:-1], paddings[:-1], ctx.how)
+            last_two = weights[-2], biases[-2], weights[-1], biases[-1]
+            end = image_ends.end(inputs[-1], *last_two, images, likelihood)
+            loss, saved = end.loss, (end.to_features, end.parts)
+        else:
+            inputs = _up_to_last(x, weights, biases, paddings, ctx.how)
+            loss, slopes, to_bias = edge.last_likelihood(
+                inputs[-1], weights[-1], biases[-1], images, likelihood, ctx.how
+            )
+            saved = slopes, to_bias
+        ctx.count = len(inputs)
+        ctx.save_for_backward(*inputs, *weights, *saved)
         return loss / x.shape[1]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        count = len(ctx.paddings)
+        count = ctx.count
         inputs, weights = ctx.saved_tensors[:count], ctx.saved_tensors[count:-2]
-        slopes, to_bias = ctx.saved_tensors[-2:]
-        scale = (gradients[0] / slopes.shape[1]).contiguous()
-        to_bias = to_bias * scale[:, None]
+        first, second = ctx.saved_tensors[-2:]
+        scale = (gradients[0] / first.shape[1]).contiguous()
+        if ctx.fused:
+            end = image_ends.end_gradients(second, scale, weights[-1].shape[3])
+            last: list[Tensor | None] = [
+                as_parameter(end.inner),
+                end.bias,
+                as_parameter(end.edge),
+                end.edge_bias,
+            ]
+            to_x, others = _up_inner_backward(
+                first, end.sums, scale, inputs, weights[:-2], ctx.paddings[:-2], ctx.how
+            )
+            return to_x.to(ctx.dtype), None, None, None, None, *others, *last
         to_x, parameter_gradients = _up_backward(
-            slopes, to_bias, scale, inputs, weights, ctx.paddings, ctx.how
+            first, second * scale[:, None], scale, inputs, weights, ctx.paddings, ctx.how
         )
         return to_x.to(ctx.dtype), None, None, None, None, *parameter_gradients
 
@@ -163,16 +200,32 @@ def _up_backward(
     how: str,
 ) -> tuple[Tensor, list[Tensor | None]]:
     """Gradients of the input and of all parameters; g is that of the logits before the factor scale (P,)."""
-    sums: Tensor | None
     g, to_w, sums = edge.last_gradient(g, inputs[-1], weights[-1], scale, len(inputs) > 1, how)
-    parameter_gradients: list[Tensor | None] = [as_parameter(to_w), to_bias]
-    branch = Branch(g)
-    for number in reversed(range(len(inputs) - 1)):
+    to_x, others = _up_inner_backward(g, sums, None, inputs, weights[:-1], paddings[:-1], how)
+    return to_x, [*others, as_parameter(to_w), to_bias]
+
+
+def _up_inner_backward(
+    g: Tensor,
+    sums: Tensor | None,
+    scale: Tensor | None,
+    inputs: Sequence[Tensor],
+    weights: Sequence[Tensor],
+    paddings: Sequence[int],
+    how: str,
+) -> tuple[Tensor, list[Tensor | None]]:
+    """Gradients of the input and of the parameters of these layers.
+
+    g is the gradient of the last layer's sums before the factor scale (P,), and `sums` that of its bias.
+    """
+    parameter_gradients, branch = list[Tensor | None](), Branch(g)
+    for number in reversed(range(len(weights))):
         x, w, padding = inputs[number], weights[number], paddings[number]
-        to_w = branch.run(partial(inner.weight_gradient, g, x, w.shape[1], padding, how), g, x)
+        to_w = branch.run(partial(inner.weight_gradient, g, x, w.shape[1], padding, how, scale), g, x)
         parameter_gradients = [as_parameter(to_w), sums, *parameter_gradients]
         # The input of the stack has no ReLU to mask.
-        g, sums = inner.correlate(g, w, padding, how, mask=x if number > 0 else None)
+        g, sums = inner.correlate(g, w, padding, how, mask=x if number > 0 else None, scale=scale)
+        scale = None  # applied
     branch.join()
     return g, parameter_gradients
 
