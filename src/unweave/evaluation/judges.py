@@ -51,14 +51,24 @@ class ImageJudge:
 
     def read(self, images: NDArray[Any]) -> NDArray[np.int64]:
         """The factors (n, k) of images (n, c, h, w) of bytes or of numbers in [0, 1]."""
+
+        def values(batch: Tensor) -> Tensor:
+            parts = _logits(self.network, batch).split(self.sizes, -1)
+            return torch.stack([part.argmax(-1) for part in parts], -1)
+
+        return self._in_parts(values, images)
+
+    def features(self, images: NDArray[Any]) -> NDArray[np.float32]:
+        """The features (n, width) of such images in the last hidden layer."""
+        return self._in_parts(lambda batch: self.network.features(batch[None])[0], images)
+
+    def _in_parts(self, function: Callable[[Tensor], Tensor], images: NDArray[Any]) -> NDArray[Any]:
         device = next(self.network.parameters()).device
         parts = []
         for start in range(0, len(images), CHUNK):
             batch = torch.from_numpy(np.ascontiguousarray(images[start : start + CHUNK])).to(device)
             with torch.no_grad():
-                logits = _logits(self.network, _numbers(batch))
-            values = [part.argmax(-1) for part in logits.split(self.sizes, -1)]
-            parts.append(torch.stack(values, -1).cpu().numpy())
+                parts.append(function(_numbers(batch)).cpu().numpy())
         return np.concatenate(parts)
 
 

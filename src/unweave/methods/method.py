@@ -288,12 +288,23 @@ class Method(ABC):
         return latents
 
     def encode_all(self, networks: Mapping[str, nn.Module], images: Tensor) -> Tensor:
-        """The mean codes of all latents, (P, B, all latents): those of `encode`, unless these are a choice."""
+        """The mean codes of all latents, (P, B, all latents): those of `encode`, unless they are a choice."""
         return self.encode(networks, images).mean
 
     def decode_all(self, networks: Mapping[str, nn.Module], codes: Tensor) -> Tensor:
         """Decoder output of codes of all latents, (P, B, all latents)."""
         return self.decode(networks, codes)
+
+    def from_prior(self, networks: Mapping[str, nn.Module], numbers: Tensor) -> Tensor:
+        """Decoder output of (P, B, all latents) standard normal numbers, which are codes by default."""
+        return self.decode_all(networks, numbers)
+
+    def latent_levels(self, networks: Mapping[str, nn.Module], latents: int) -> Mapping[str, int]:  # noqa: ARG002
+        """How many of all latents enter the decoder at each level, the coarsest first; empty without levels.
+
+        Swaps take the first levels from one image and the others from another.
+        """
+        return {}
 
 
 def code_discriminator(width: int = 1000, depth: int = 6) -> Callable[[Blueprint], Discriminator]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -195,7 +195,7 @@ class Run:
         """
         method, parts = self.spec.method, self._images(images).split(self._chunk)
         codes = [method.encode_all(self.networks, part[None]) for part in parts]
-        return _like(images, self._decode_all(codes))
+        return _like(images, self._images_by(method.decode_all, codes))
 
     def losses(self, images: Array, codes: Array) -> Array:
         """How badly codes explain images, -log p(x|z), (n,)."""
@@ -211,8 +211,8 @@ class Run:
         size = self.spec.method.all_latents(self.networks, self.spec.latents)
         stream, starts = Stream.of(seed).child("prior"), range(0, max(n, 1), self._chunk)
         drawn = [stream.skip(start).normal(min(self._chunk, n - start), size) for start in starts]
-        codes = [torch.from_numpy(part[None].astype(np.float32)).to(self.device) for part in drawn]
-        return self._decode_all(codes).cpu().numpy()
+        numbers = [torch.from_numpy(part[None].astype(np.float32)).to(self.device) for part in drawn]
+        return self._images_by(self.spec.method.from_prior, numbers).cpu().numpy()
 
     def traversals(
         self,
@@ -280,10 +280,10 @@ class Run:
             raise UnweaveError("there is nothing to show: images has no rows.")
         return checked
 
-    def _decode_all(self, parts: Sequence[Tensor]) -> Tensor:
-        """The mean images of codes (1, n, all latents), part after part."""
-        mean, method = likelihood_named(self.spec.likelihood).mean, self.spec.method
-        return torch.cat([mean(method.decode_all(self.networks, part)[0]) for part in parts])
+    def _images_by(self, decode: Callable[..., Tensor], parts: Sequence[Tensor]) -> Tensor:
+        """The mean images of numbers (1, n, all latents), part after part."""
+        mean = likelihood_named(self.spec.likelihood).mean
+        return torch.cat([mean(decode(self.networks, part)[0]) for part in parts])
 
     def _logits(self, codes: Array) -> Tensor:
         tensor = _tensor(codes, "codes").to(self.device, torch.float32)
