@@ -131,6 +131,8 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "chosen": lambda x: x.gather(0, torch.tensor([2, 0, 2])),
     "linear": lambda x: F.linear(x, WEIGHT, BIAS) * F.linear(x, WEIGHT),
     "products": lambda x: torch.addmm(BIAS, x.view(1, 4), WEIGHT.T) @ COLUMN,
+    "mean": lambda x: torch.cat([x.view(2, 2).mean(0), x.view(2, 2).mean((0, 1), keepdim=True)[0]]),
+    "moments": lambda x: torch.cat(torch.var_mean(x.view(2, 1, 2), dim=(0, -1), correction=0, keepdim=True)),
     "transposed": lambda x: F.conv_transpose2d(x.view(1, 2, 1, 2), KERNELS, BIAS, stride=3, padding=1),
     "convolved": lambda x: F.conv2d(x.view(1, 1, 2, 2), KERNELS[:, :1, :3, :3], BIAS[:2], padding=1),
     "continuous_bernoulli": lambda x: LIKELIHOODS["continuous_bernoulli"].mean(x),

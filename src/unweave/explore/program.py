@@ -179,6 +179,8 @@ class _Writer:
             return _moved(target, *args)
         if name == "_to_copy" and options.get("dtype", torch.float32).is_floating_point:
             return args[0]  # all numbers are float32 there
+        if name == "var_mean":
+            return self.moments(*args, **options)
         if options or name not in PAIRS | MAPS | OTHERS.keys():
             raise self._unknown(name)
         if name in PAIRS:
@@ -220,6 +222,24 @@ class _Writer:
             raise self._unknown("a batch of products")
         words = {"do": "product", "rows": math.prod(rows), "inner": inner, "columns": columns}
         return self._add(words, [x, weight], torch.Size([*rows, columns]))
+
+    def mean(self, x: Placed, axes: Sequence[int], keepdim: bool = False) -> Placed:
+        """The mean over some axes, as a product with equal weights."""
+        order = [axis for axis in range(x.places.dim()) if axis not in {a % x.places.dim() for a in axes}]
+        rows = x.places.movedim(order, list(range(len(order)))).flatten(len(order))
+        sums = self.product(Placed(x.operand, rows), torch.full((rows.shape[-1], 1), 1 / rows.shape[-1]))
+        shape = x.places.float().mean(axes, keepdim=keepdim).shape
+        return Placed(sums.operand, sums.places.reshape(shape))
+
+    def moments(
+        self, x: Placed, axes: Sequence[int], correction: int, keepdim: bool
+    ) -> tuple[Placed, Placed]:
+        """Variance and mean over some axes, which stay as axes of length 1."""
+        if correction or not keepdim:
+            raise self._unknown("a variance with a correction or fewer axes")
+        mean = self.mean(x, axes, keepdim=True)
+        centred = self.pair("sub", x, mean)
+        return self.mean(self.pair("mul", centred, centred), axes, keepdim=True), mean
 
     def dense(self, bias: Value, x: Value, weight: Value) -> Placed:
         return self.pair("add", self.product(x, weight), bias)
@@ -335,6 +355,7 @@ OTHERS: dict[str, Callable[..., Placed]] = {
     "gather": _Writer.gather,
     "linear": _Writer.dense_of_torch,
     "matmul": _Writer.product,
+    "mean": _Writer.mean,
     "mm": _Writer.product,
     "rsub": _Writer.subtract_from,
 }

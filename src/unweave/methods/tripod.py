@@ -38,14 +38,17 @@ class Tripod(Method):
     log q(z) - sum_d log q_d(z_d), with kernel density estimates q and q_d from the rounded codes. Bandwidths
     are proportional to the standard deviations of the codes before rounding.
 
-    NHP, the normalised Hessian penalty, is the share of the off-diagonal entries in the Hessians of the
-    decoder's hidden features, in units of the standard deviations of the codes. Hessians are probed by
+    NHP, the normalised Hessian penalty, estimates the share of the off-diagonal entries in the Hessians of
+    the decoder's hidden features, in units of the standard deviations of the codes. Hessians are probed by
     `num_perturbations` random directions of each kind and steps of `epsilon`. It is summed over layers.
 
     Defaults are those of [2] for Shapes3D. Its runs have twice as many latents as factors.
 
-    Differs from [2]: its networks are larger, with style blocks and smooth activations, and it clips the
-    gradient of each weight to [-1, 1].
+    The decoder is that of [2] with a quarter of its channels, for every architecture: Hessians need smooth
+    activations. The encoder is that of the architecture.
+
+    Differs from [2]: its encoder is a residual network of smooth activations, which gets images from -1 to 1,
+    and it clips the gradient of each weight to [-1, 1].
     """
 
     lambda_klm: Setting = 1e-4
@@ -58,6 +61,7 @@ class Tripod(Method):
     has_prior: ClassVar[bool] = False
     own_networks: ClassVar[bool] = True
     discrete_codes: ClassVar[bool] = True
+    largest_batch: ClassVar[int] = 1024
     run_defaults: ClassVar[Mapping[str, Any]] = {"steps": 250_000}
     least: ClassVar[Mapping[str, int]] = {"num_perturbations": 2, "values_per_latent": 2}
     strength: ClassVar[str | None] = "lambda_nhp"
@@ -72,8 +76,8 @@ class Tripod(Method):
         super().__post_init__()
         if not isinstance(self.epsilon, Tensor) and self.epsilon == 0:
             raise UnweaveError(
-                "epsilon of tripod, the step of second differences in standard deviations of the codes, must be "
-                "greater than 0; got 0. The default is 0.1."
+                "epsilon of tripod, the step of second differences in deviations of the codes, must be > 0; "
+                "got 0. The default is 0.1."
             )
 
     @property

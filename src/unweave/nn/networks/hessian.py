@@ -53,7 +53,8 @@ def normalised_hessian_penalty(
     """(P,): the sum over layers of the ratio above, mean over the batch; codes (P, B, D), deviations (P, D).
 
     Both variances are estimated from K second differences with steps of `epsilon` deviations, and averaged
-    over the features of a layer. `epsilon` is a number, or one for each run, (P,).
+    over the features of a layer. With few directions the ratio is noisy, and its mean above the share.
+    `epsilon` is a number, or one for each run, (P,).
     """
     step = torch.as_tensor(epsilon, dtype=z.dtype, device=z.device).reshape(-1, 1, 1)
     every = torch.cat([directions.signs, directions.normals], dim=1)

@@ -65,7 +65,7 @@ class ModulatedDecoder(Decoder):
         modulating, content = z[..., : self.first], z[..., self.first :]
         x: Tensor = self.dense(content).unflatten(2, self.first_image).permute(0, 1, 4, 2, 3)
         for convolution, modulation in zip(self.convolutions, self.modulations, strict=True):
-            x = convolution(_doubled(x))
+            x = convolution(doubled(x))
             scale, shift = at_least_float32(modulation(modulating)).chunk(2, dim=-1)
             x = modulated(x, 1 + scale, shift)
         images: Tensor = self.last(x)
@@ -80,9 +80,11 @@ def modulated(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     return normalised * scale[..., None, None] + shift[..., None, None]
 
 
-def _doubled(x: Tensor) -> Tensor:
+def doubled(x: Tensor) -> Tensor:
     """Each pixel four times."""
-    return x.repeat_interleave(2, dim=-2).repeat_interleave(2, dim=-1)
+    height, width = x.shape[-2:]
+    quadrupled = x[..., :, None, :, None].expand(*x.shape[:-2], height, 2, width, 2)
+    return quadrupled.reshape(*x.shape[:-2], 2 * height, 2 * width)
 
 
 def _smallest(shape: tuple[int, int, int]) -> tuple[int, int, int]:

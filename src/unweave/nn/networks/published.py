@@ -118,23 +118,13 @@ class PublishedDecoder(Decoder):
 
     def output(self, z: Tensor) -> Tensor:
         """Through all layers."""
-        return through(self.convolutions, self._small_image(self.dense(z)))
+        return through(self.convolutions, self._small_image(z))
 
     def reconstruction(self, z: Tensor, images: Tensor, likelihood: str) -> Tensor:
         """(P,): the loss of the output, in one pass where the kernels can do that."""
         check_input(self, z, (self.latents,))
-        return through_to_likelihood(self.convolutions, self._small_image(self.dense(z)), images, likelihood)
+        return through_to_likelihood(self.convolutions, self._small_image(z), images, likelihood)
 
-    def hidden(self, z: Tensor) -> list[Tensor]:
-        """The dense features, and the results of all transposed convolutions but the last."""
-        check_input(self, z, (self.latents,))
-        layers = [self.dense(z)]
-        x = self._small_image(layers[0])
-        for convolution in self.convolutions[:-1]:
-            x = convolution(x)
-            layers.append(x)
-        return layers
-
-    def _small_image(self, features: Tensor) -> Tensor:
-        image: Tensor = self.to_image(features).unflatten(2, self.first_image)
+    def _small_image(self, z: Tensor) -> Tensor:
+        image: Tensor = self.to_image(self.dense(z)).unflatten(2, self.first_image)
         return image.permute(0, 1, 4, 2, 3)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from unweave.nn.layers import Conv2d, ConvTranspose2d, Linear, SameConv2d, as_numbers, heads
 from unweave.nn.networks.sizes import Sizes
-from unweave.nn.networks.vae import Decoder, Encoder, check_input, dense_layers
+from unweave.nn.networks.vae import Decoder, Encoder, dense_layers
 from unweave.streams import Stream
 
 CHANNELS = (32, 32, 64, 64)  # after each halving
@@ -84,21 +84,10 @@ class ResNetDecoder(Decoder):
 
     def output(self, z: Tensor) -> Tensor:
         """Through all layers."""
-        return self._layers(z)[-1][..., self.rows, self.columns]
-
-    def hidden(self, z: Tensor) -> list[Tensor]:
-        """The dense features, and the results of all doublings but the last."""
-        check_input(self, z, (self.latents,))
-        return self._layers(z)[:-1]
-
-    def _layers(self, z: Tensor) -> list[Tensor]:
-        dense: Tensor = self.dense(z)
-        layers = [dense]
-        x: Tensor = self.to_image(dense).unflatten(2, self.first_image).permute(0, 1, 4, 2, 3)
+        x: Tensor = self.to_image(self.dense(z)).unflatten(2, self.first_image).permute(0, 1, 4, 2, 3)
         for block, convolution in zip(self.blocks, self.convolutions, strict=True):
             x = convolution(F.relu(block(x)))
-            layers.append(x)
-        return layers
+        return x[..., self.rows, self.columns]
 
 
 def _padding(shape: tuple[int, int, int]) -> tuple[int, int, int, int]:

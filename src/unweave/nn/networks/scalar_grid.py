@@ -13,14 +13,18 @@ import torch
 from torch import Tensor, nn
 
 from unweave.nn.distributions.gaussian import Gaussian, certain
-from unweave.nn.networks.architectures import build_decoder, build_encoder
+from unweave.nn.networks.architectures import build_encoder
+from unweave.nn.networks.style_blocks import StyleDecoder
 from unweave.streams import Stream
 
 SPAN = 2.0  # the codes of a trained run are -2 to 2, as those of other quantised autoencoders
 
 
 class GridAutoencoder(nn.Module):
-    """The usual encoder and decoder, with a grid of `size` values between them; log_var is not used."""
+    """The architecture's encoder, a grid of `size` values, and a decoder with smooth hidden features.
+
+    The encoder's log_var is not used.
+    """
 
     def __init__(
         self,
@@ -33,7 +37,7 @@ class GridAutoencoder(nn.Module):
     ) -> None:
         super().__init__()
         self.encoder = build_encoder(streams, shape, latents, architecture)
-        self.decoder = build_decoder(streams, shape, latents, architecture, likelihood)
+        self.decoder = StyleDecoder(streams, shape, latents, likelihood)
         self.size = size
 
     def bounded(self, images: Tensor) -> Tensor:

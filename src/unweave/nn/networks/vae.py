@@ -76,13 +76,6 @@ class Decoder(nn.Module, ABC):
         output: Tensor = self(codes)
         return output
 
-    def hidden(self, z: Tensor) -> list[Tensor]:
-        """Features before the output, (P, B, ...) each, the first layer first, for methods that penalise them.
-
-        Without a definition by the architecture, this is the output.
-        """
-        return [self(z)]
-
     def reconstruction(self, z: Tensor, images: Tensor, likelihood: str) -> Tensor:
         """(P,): the loss of the output by the likelihood of that name."""
         return reconstruction_loss(self(z), as_numbers(images), likelihood)
