@@ -21,7 +21,9 @@ from unweave.methods.beta_vae import BetaVAE
 from unweave.methods.dip_vae import DIPVAE1, DIPVAE2
 from unweave.methods.drnet import DrNet
 from unweave.methods.elastic_info_gan import ElasticInfoGAN
+from unweave.methods.enc_diff import EncDiff
 from unweave.methods.f_statistic import FStatistic
+from unweave.methods.factor_qvae import FactorQVAE
 from unweave.methods.factor_vae import FactorVAE
 from unweave.methods.generalized_m2 import GeneralizedM2
 from unweave.methods.glow import Glow
@@ -43,6 +45,7 @@ from unweave.methods.semi_supervised import (
     S2BetaVAE,
     S2FactorVAE,
 )
+from unweave.methods.style_gan2 import StyleGAN2
 from unweave.methods.supervised import Supervised
 from unweave.methods.tripod import Tripod
 from unweave.methods.vae import VAE
@@ -86,7 +89,9 @@ __all__ = [
     "BetaVAE",
     "DrNet",
     "ElasticInfoGAN",
+    "EncDiff",
     "FStatistic",
+    "FactorQVAE",
     "FactorVAE",
     "GVAELabels",
     "GeneralizedM2",
@@ -101,6 +106,7 @@ __all__ = [
     "S2BetaTCVAE",
     "S2BetaVAE",
     "S2FactorVAE",
+    "StyleGAN2",
     "Supervised",
     "Tripod",
     "is_built_in",
@@ -131,12 +137,15 @@ METHODS: tuple[type[Method], ...] = (
     InfoGAN,
     InfoGANCR,
     ElasticInfoGAN,
+    StyleGAN2,
     QLAE,
     Tripod,
+    FactorQVAE,
     LadderVAE,
     VLAE,
     VDVAE,
     Glow,
+    EncDiff,
     MLVAE,
     GVAE,
     AdaGVAE,
