@@ -4,8 +4,8 @@ Everything is what the study trains: the released networks, batch 64, 64 x 64 im
 update of one model. The plain loop is the usual one (nn.Sequential, torch.optim.Adam, images drawn by NumPy);
 its CUDA graph has the data on the device and is what a patient person makes of it. The last columns say which
 share of the measured copy bandwidth and matmul rate a model-step would take that stores all activations and
-reads them when they are needed: 60 MB and 5.2 GFLOP for one channel. Fused layers store fewer. "mixed" are ten runs of
-the six methods, two of them FactorVAE. `--profile` adds what a step of ours consists of.
+reads them when needed: 60 MB and 5.2 GFLOP for one channel. Fused layers store fewer. "mixed" are ten
+runs of the six methods, two of them FactorVAE. `--profile` adds what a step of ours consists of.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unweave.nn.networks.quantised import Codebook, QuantisedAutoencoder
+from unweave.nn.networks.quantised import Codebook, QuantisedAutoencoder, separate_codebooks, shared_codebook
 from unweave.streams import Stream
 
 STREAMS = [Stream.of(0), Stream.of(1)]
@@ -13,14 +13,14 @@ STREAMS = [Stream.of(0), Stream.of(1)]
 
 def learned_codebook(size: int = 5, latents: int = 3) -> Codebook:
     """With values that differ between runs and dimensions, in no order."""
-    codebook = Codebook(STREAMS, latents, size)
+    codebook = separate_codebooks(2, latents, size)
     values = [stream.child("values").normal(latents, size) for stream in STREAMS]
     codebook.values.data.copy_(torch.from_numpy(np.stack(values)))
     return codebook
 
 
 def test_values_start_evenly_spread() -> None:
-    values = Codebook(STREAMS, 3, 5).values
+    values = separate_codebooks(2, 3, 5).values
     assert values.shape == (2, 3, 5)
     torch.testing.assert_close(values[1, 2], torch.tensor([-0.5, -0.25, 0.0, 0.25, 0.5]))
 
@@ -46,7 +46,7 @@ def test_values_stay_what_they_are(numbers: list[float]) -> None:
 
 
 def test_gradients_reach_the_chosen_values_only() -> None:
-    codebook = Codebook(STREAMS[:1], 1, 3)  # -0.5, 0, 0.5
+    codebook = separate_codebooks(1, 1, 3)  # -0.5, 0, 0.5
     z = torch.tensor([[[0.4], [0.6], [-0.1]]], requires_grad=True)
     quantised = codebook(z)
     assert quantised.detach().flatten().tolist() == [0.5, 0.5, 0.0]
@@ -57,7 +57,7 @@ def test_gradients_reach_the_chosen_values_only() -> None:
 
 
 def test_squared_weights_are_those_of_encoder_and_decoder_without_biases() -> None:
-    network = QuantisedAutoencoder(STREAMS, (1, 32, 32), 3, "released", 4)
+    network = QuantisedAutoencoder(STREAMS, (1, 32, 32), 3, "released", separate_codebooks(2, 3, 4))
     for name, parameter in network.named_parameters():
         if not name.endswith("weight"):
             parameter.data.fill_(100.0)

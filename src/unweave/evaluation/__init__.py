@@ -7,7 +7,9 @@ from unweave.evaluation.compare import Comparison, Difference, compare
 from unweave.evaluation.downstream import DownstreamCurves, downstream
 from unweave.evaluation.equivariance import EquivarianceCurve, equivariance
 from unweave.evaluation.evaluate import evaluate
+from unweave.evaluation.frechet import FrechetDistance, frechet_distance
 from unweave.evaluation.generalisation import Generalisation, generalisation
+from unweave.evaluation.inversion import Inversion, inversion
 from unweave.evaluation.layer_scores import LayerScores, score_layers
 from unweave.evaluation.preprocessing import Preprocessing
 from unweave.evaluation.scores import Score, Scores
@@ -24,7 +26,9 @@ __all__ = [
     "EquivarianceCurve",
     "FlowLatents",
     "FoundClusters",
+    "FrechetDistance",
     "Generalisation",
+    "Inversion",
     "LayerScores",
     "Preprocessing",
     "Score",
@@ -34,7 +38,9 @@ __all__ = [
     "equivariance",
     "evaluate",
     "found_clusters",
+    "frechet_distance",
     "generalisation",
+    "inversion",
     "score_layers",
 ]
 

@@ -228,7 +228,7 @@ class _Writer:
         order = [axis for axis in range(x.places.dim()) if axis not in {a % x.places.dim() for a in axes}]
         rows = x.places.movedim(order, list(range(len(order)))).flatten(len(order))
         sums = self.product(Placed(x.operand, rows), torch.full((rows.shape[-1], 1), 1 / rows.shape[-1]))
-        shape = x.places.float().mean(axes, keepdim=keepdim).shape
+        shape = x.places.float().mean(tuple(axes), keepdim=keepdim).shape
         return Placed(sums.operand, sums.places.reshape(shape))
 
     def moments(

@@ -80,12 +80,12 @@ class FactorVAE(Method):
         # reading its weights, six layers of 1000, takes most of the time.
         to_shuffle = step.second_sample if self.second_batch else forward.sample
         shuffled_codes = shuffle(to_shuffle.detach(), step.draws)
-        both = _log_ratio(discriminator(torch.cat([forward.sample, shuffled_codes], dim=-2)))
+        both = log_ratio(discriminator(torch.cat([forward.sample, shuffled_codes], dim=-2)))
         joint, shuffled = both.chunk(2, dim=-1)
         total_correlation = joint.mean(-1)
         players = {
             AUTOENCODER: forward.reconstruction + forward.kl + self.gamma * total_correlation,
-            DISCRIMINATOR: -0.5 * (logsigmoid(joint).mean(-1) + logsigmoid(-shuffled).mean(-1)),
+            DISCRIMINATOR: discriminator_loss(joint, shuffled),
         }
         terms = {"total_correlation": total_correlation, "discriminator_accuracy": accuracy(joint, shuffled)}
         return Losses(players, elbo_terms(forward) | terms)
@@ -98,6 +98,11 @@ def shuffle(codes: Tensor, draws: Draws) -> Tensor:
     return codes.gather(-2, orders.mT)
 
 
-def _log_ratio(logits: Tensor) -> Tensor:
+def log_ratio(logits: Tensor) -> Tensor:
     """(..., B): log D / (1 - D)."""
     return logits[..., 0] - logits[..., 1]
+
+
+def discriminator_loss(joint: Tensor, shuffled: Tensor) -> Tensor:
+    """(...): -(mean log D(z) + mean log(1 - D(z_shuffled))) / 2 from log ratios (..., B)."""
+    return -0.5 * (logsigmoid(joint).mean(-1) + logsigmoid(-shuffled).mean(-1))

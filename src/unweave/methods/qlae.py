@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from unweave.methods.method import AUTOENCODER, AdamW, Losses, Method, Player, Setting, StepContext
-from unweave.nn.networks.quantised import QuantisedAutoencoder
+from unweave.methods.method import AUTOENCODER, AdamW, Blueprint, Losses, Method, Player, Setting, StepContext
+from unweave.nn.networks.quantised import QuantisedAutoencoder, separate_codebooks
 
 RATE = 1e-3  # the learning rate of [2]
 
@@ -61,15 +61,18 @@ class QLAE(Method):
     @property
     def players(self) -> tuple[Player, ...]:
         """Encoder, codebook and decoder, which share one objective."""
-        size = self.values_per_latent
         return (
             Player(
                 AUTOENCODER,
-                lambda plan: QuantisedAutoencoder(
-                    plan.streams, plan.shape, plan.latents, plan.architecture, size, plan.likelihood
-                ),
+                self._autoencoder,
                 AdamW(learning_rate=RATE, weight_decay=self.decay, decayed="weights"),
             ),
+        )
+
+    def _autoencoder(self, plan: Blueprint) -> QuantisedAutoencoder:
+        codebook = separate_codebooks(len(plan.streams), plan.latents, self.values_per_latent)
+        return QuantisedAutoencoder(
+            plan.streams, plan.shape, plan.latents, plan.architecture, codebook, plan.likelihood
         )
 
     @property

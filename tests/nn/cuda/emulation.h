@@ -19,6 +19,7 @@ struct uint4 {
 struct Index {
   int x, y;
 };
+using std::max;
 using std::min;
 
 namespace emulation {
@@ -103,6 +104,7 @@ inline Index blockIdx, gridDim;
 
 DEVICE unsigned address(const void* pointer) { return (unsigned)((const unsigned char*)pointer - emulation::shared); }
 DEVICE unsigned pack(float low, float high) { return emulation::rounded(low) | emulation::rounded(high) << 16; }
+DEVICE unsigned pack_positive(float low, float high) { return pack(std::max(low, 0.0f), std::max(high, 0.0f)); }
 DEVICE float as_float(unsigned bits) { return emulation::number(bits); }
 DEVICE void load4(unsigned* r, unsigned at) { emulation::load(r, at, false); }
 DEVICE void load4_transposed(unsigned* r, unsigned at) { emulation::load(r, at, true); }

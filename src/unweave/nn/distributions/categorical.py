@@ -34,6 +34,11 @@ class Categorical:
         gumbel = -torch.log(-torch.log(uniform))
         return torch.softmax((self.log_probabilities + gumbel) / temperature, dim=-1)
 
+    def kl_to_uniform(self) -> Tensor:
+        """(...): the divergence from equal probabilities, log K minus the entropy."""
+        surprise = self.log_probabilities + math.log(self.log_probabilities.shape[-1])
+        return (self.log_probabilities.exp() * surprise).sum(-1)
+
     def as_code(self) -> Gaussian:
         """(..., 1): mean and variance of the value's number, which has mean 0 and variance 1 over all."""
         probabilities, numbers = self.log_probabilities.exp(), _numbers(self.log_probabilities)

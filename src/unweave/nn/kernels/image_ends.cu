@@ -34,24 +34,29 @@ DEVICE void store_sum(float* out, float* space, float value) {
   }
 }
 
-// Replace two features of a map by a gradient where they are positive, and by 0 elsewhere; add them to sums of columns.
-template <int MASK>
-DEVICE void masked(u8* map, int pixel, int n, float first, float second, float* columns) {
-  u32* at = (u32*)(map + place<MASK>(pixel, n) + (threadIdx.x & 3) * 4);
+// Replace two features of a map, the results of a ReLU, by their gradient, and add it to sums of columns.
+DEVICE void mask(u8* map, int offset, int n, float first, float second, float* columns) {
+  u32* at = (u32*)(map + offset);
   const u32 values = *at;
-  first = low(values) > 0.0f ? first : 0.0f;
-  second = high(values) > 0.0f ? second : 0.0f;
+  first = values & 0xffffu ? first : 0.0f;
+  second = values >> 16 ? second : 0.0f;
   columns[2 * n] += first;
   columns[2 * n + 1] += second;
   *at = pack(first, second);
 }
 
-// With bias and ReLU, into a map.
-template <int MASK>
-DEVICE void activated(u8* map, int pixel, int n, float first, float second, const float* bias) {
-  u32* at = (u32*)(map + place<MASK>(pixel, n) + (threadIdx.x & 3) * 4);
-  *at = pack(fmaxf(first + bias[2 * n], 0.0f), fmaxf(second + bias[2 * n + 1], 0.0f));
+// Two features after a ReLU, into a map.
+DEVICE void activate(u8* map, int offset, float first, float second) {
+  *(u32*)(map + offset) = pack_positive(first, second);
 }
+
+// Where the thread's two features of column g lie in the two rows of the smaller map that its warp makes.
+DEVICE int small_place(int row, int n) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  return ((place<SMALL_MASK>(lane >> 2, 0) + 4 * (lane & 3)) ^ (n << 4)) + (2 * warp + row) * SMALL_ROW;
+}
+
+DEVICE int small_eight_on(int offset) { return offset + 512; }
 
 // A thread's biases: those of its 8 columns.
 DEVICE void load_bias(float* bias, const float* source) {
@@ -113,23 +118,21 @@ KERNEL image_start(const u8* image, const u16* edge_w, const float* edge_bias, c
     store_planes(planes, pixels);
     if (i + 1 < end) fetch(pixels, image + (run * images + i + 1) * IMAGE_BYTES);
     __syncthreads();
-    edge_correlate(planes, address(edge), [&](int pixel, int n, const float* s) {
-      activated<BIG_MASK>(big, pixel, n, s[0], s[1], first_bias);
-      activated<BIG_MASK>(big, pixel + 8, n, s[2], s[3], first_bias);
+    edge_correlate(planes, address(edge), first_bias, [&](int offset, int, const float* s) {
+      activate(big, offset, s[0], s[1]);
+      activate(big, eight_on(offset), s[2], s[3]);
     });
     __syncthreads();
     float sums[2][4][4];
-    correlate(address(big), address(weights), address(zeros), sums);
+    correlate(address(big), address(weights), address(zeros), second_bias, sums);
     __syncthreads();
-    const int warp = threadIdx.x >> 5, g = (threadIdx.x & 31) >> 2;
 #pragma unroll
-    for (int y = 0; y < 2; ++y)
-#pragma unroll
-      for (int n = 0; n < 4; ++n) {
-        const int pixel = (warp * 2 + y) * SMALL + g;
-        activated<SMALL_MASK>(small, pixel, n, sums[y][n][0], sums[y][n][1], second_bias);
-        activated<SMALL_MASK>(small, pixel + 8, n, sums[y][n][2], sums[y][n][3], second_bias);
-      }
+    for (int i = 0; i < 8; ++i) {
+      const int offset = small_place(i >> 2, i & 3);
+      const float* s = sums[i >> 2][i & 3];
+      activate(small, offset, s[0], s[1]);
+      activate(small, small_eight_on(offset), s[2], s[3]);
+    }
     __syncthreads();
     store_map(out + (run * images + i) * (SMALL_BYTES / 2), small);
   }
@@ -172,16 +175,16 @@ KERNEL image_start_gradient(const u8* image, const u16* gradient, const u16* edg
       load_map<SMALL_MASK>(next, gradients + (i64)(i + 1) * (SMALL_BYTES / 2), SMALL * SMALL);
     }
     __syncthreads();
-    edge_correlate(planes, address(edge), [&](int pixel, int n, const float* s) {
-      activated<BIG_MASK>(big, pixel, n, s[0], s[1], first_bias);
-      activated<BIG_MASK>(big, pixel + 8, n, s[2], s[3], first_bias);
+    edge_correlate(planes, address(edge), first_bias, [&](int offset, int, const float* s) {
+      activate(big, offset, s[0], s[1]);
+      activate(big, eight_on(offset), s[2], s[3]);
     });
     __syncthreads();
     weight_gradient(address(big), current, address(zeros), to_w);
     __syncthreads();
-    spread(current, address(weights), address(zeros), [&](int pixel, int n, const float* s) {
-      masked<BIG_MASK>(big, pixel, n, s[0], s[1], columns);
-      masked<BIG_MASK>(big, pixel + 16, n, s[2], s[3], columns);
+    spread(current, address(weights), address(zeros), nullptr, [&](int offset, int n, const float* s) {
+      mask(big, offset, n, s[0], s[1], columns);
+      mask(big, sixteen_on(offset), n, s[2], s[3], columns);
     });
     __syncthreads();
     edge_weight_gradient(planes, address(big), to_edge);
@@ -194,38 +197,33 @@ KERNEL image_start_gradient(const u8* image, const u16* gradient, const u16* edg
 #endif
 
 #if IMAGE_END
-// The last layer's products with rows first - 1 to first + STRIP of the larger map: products[channel, tap][pixel].
+// A channel's products of the last layer with rows first - 1 to first + STRIP of the larger map: products[tap][pixel].
 DEVICE void edge_products(u32 big, u32 edge, float* products, int first) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
-  u32 b[C][2][4];
-#pragma unroll
-  for (int c = 0; c < C; ++c)
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-      load4(b[c][half], edge + place<BIG_MASK>(c * 16 + (lane & 7) + ((lane >> 4) << 3), half * 2 + ((lane >> 3) & 1)));
-#pragma unroll 1
+  const u32 at_w = edge + place<BIG_MASK>((lane & 7) + ((lane >> 4) << 3), (lane >> 3) & 1);
+  const u32 map = big + place<BIG_MASK>(lane & 15, lane >> 4);
+  u32 b[2][4];
+  load4(b[0], at_w);
+  load4(b[1], at_w ^ SECOND);
+#pragma unroll 4
   for (int tile = warp; tile < 2 * (STRIP + 2); tile += WARPS) {
-    const int y = first - 1 + (tile >> 1), x = (tile & 1) * 16;
+    const int row = tile >> 1, y = first - 1 + row, half_row = tile & 1;
     if (y < 0 || y >= BIG) continue;
-    float sums[C][2][4];
-    clear<C * 8>(sums[0][0]);
+    float sums[2][4];
+    clear<8>(sums[0]);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       u32 a[4];
-      load4(a, big + place<BIG_MASK>(y * BIG + x + (lane & 15), half * 2 + (lane >> 4)));
+      load4(a, (map ^ (half * SECOND)) + y * BIG_ROW + half_row * 1024);
 #pragma unroll
-      for (int c = 0; c < C; ++c)
-#pragma unroll
-        for (int n = 0; n < 2; ++n) multiply(sums[c][n], a, b[c][half][2 * n], b[c][half][2 * n + 1]);
+      for (int n = 0; n < 2; ++n) multiply(sums[n], a, b[half][2 * n], b[half][2 * n + 1]);
     }
 #pragma unroll
-    for (int c = 0; c < C; ++c)
-#pragma unroll
-      for (int n = 0; n < 2; ++n) {
-        float* at = products + (c * 16 + n * 8 + 2 * t) * STRIP_PIXELS + (tile >> 1) * BIG + x + g;
-        at[0] = sums[c][n][0], at[STRIP_PIXELS] = sums[c][n][1];
-        at[8] = sums[c][n][2], at[STRIP_PIXELS + 8] = sums[c][n][3];
-      }
+    for (int n = 0; n < 2; ++n) {
+      float* at = products + (n * 8 + 2 * t) * STRIP_PIXELS + row * BIG + half_row * 16 + g;
+      at[0] = sums[n][0], at[STRIP_PIXELS] = sums[n][1];
+      at[8] = sums[n][2], at[STRIP_PIXELS + 8] = sums[n][3];
+    }
   }
 }
 
@@ -244,33 +242,33 @@ DEVICE float likelihood(float& logit, float target) {
 #endif
 }
 
-// Logits of 2 STRIP rows of the image from the products, and the likelihood's slopes in planes.
-DEVICE void strip_likelihood(const float* products, const u8* image, u16* planes, const float* bias, int first,
-                             float& loss, float* bias_sums) {
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-#pragma unroll 1
+// A channel's logits of 2 STRIP rows of the image from the products, and the likelihood's slopes in its plane.
+DEVICE void strip_likelihood(const float* products, const u8* image, u16* plane, float bias, int first, float& loss,
+                             float& bias_sum) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, odd = warp & 1;
+  const bool has_left = lane > 0, has_right = lane < BIG - 1;
+  // Row 2 u of the image is made of tap rows 1 at u and 3 at u - 1, row 2 u + 1 of 2 at u and 0 at u + 1. A warp's rows
+  // are all even or all odd.
+  const float* near = products + (1 + odd) * 4 * STRIP_PIXELS + BIG + lane;
+  const float* far = products + (odd ? 0 : 12) * STRIP_PIXELS + (odd ? 2 * BIG : 0) + lane;
+#pragma unroll 2
   for (int r = warp; r < 2 * STRIP; r += WARPS) {
-    const int row = 2 * first + r, odd = r & 1, y = r >> 1;  // y: row of the strip, whose first one is -1
-    const int ky[2] = {1 + odd, odd ? 0 : 3}, rows[2] = {y + 1, odd ? y + 2 : y};
-#pragma unroll
-    for (int c = 0; c < C; ++c) {
-      float even_logit = bias[c], odd_logit = bias[c];
-#pragma unroll
-      for (int a = 0; a < 2; ++a) {
-        const int source = first - 1 + rows[a];
-        if (source < 0 || source >= BIG) continue;
-        const float* at = products + (c * 16 + ky[a] * 4) * STRIP_PIXELS + rows[a] * BIG + lane;
-        even_logit += at[STRIP_PIXELS] + (lane > 0 ? at[3 * STRIP_PIXELS - 1] : 0.0f);
-        odd_logit += at[2 * STRIP_PIXELS] + (lane < BIG - 1 ? at[1] : 0.0f);
-      }
-      const u8* target = image + (row * SIDE + 2 * lane) * C + c;
-      loss += likelihood(even_logit, (float)target[0] * 0.00392156862745098f);
-      loss += likelihood(odd_logit, (float)target[C] * 0.00392156862745098f);
-      bias_sums[c] += even_logit + odd_logit;
-      const u32 both = pack(even_logit, odd_logit);
-      u16* at = planes + c * PLANE + (row + 1) * STRIDE + 2 * lane + 1;
-      at[0] = (u16)both, at[1] = (u16)(both >> 16);
+    const int row = 2 * first + r, y = r >> 1, other = first + y + (odd ? 1 : -1);
+    const float* at = near + y * BIG;
+    float even_logit = bias + at[STRIP_PIXELS] + (has_left ? at[3 * STRIP_PIXELS - 1] : 0.0f);
+    float odd_logit = bias + at[2 * STRIP_PIXELS] + (has_right ? at[1] : 0.0f);
+    if (other >= 0 && other < BIG) {
+      at = far + y * BIG;
+      even_logit += at[STRIP_PIXELS] + (has_left ? at[3 * STRIP_PIXELS - 1] : 0.0f);
+      odd_logit += at[2 * STRIP_PIXELS] + (has_right ? at[1] : 0.0f);
     }
+    const u8* target = image + (row * SIDE + 2 * lane) * C;
+    loss += likelihood(even_logit, (float)target[0] * 0.00392156862745098f);
+    loss += likelihood(odd_logit, (float)target[C] * 0.00392156862745098f);
+    bias_sum += even_logit + odd_logit;
+    const u32 both = pack(even_logit, odd_logit);
+    u16* slopes = plane + (row + 1) * STRIDE + 2 * lane + 1;
+    slopes[0] = (u16)both, slopes[1] = (u16)(both >> 16);
   }
 }
 
@@ -313,38 +311,39 @@ KERNEL image_end(const u16* features, const u16* w, const float* bias, const u16
     copies_done();
     __syncthreads();
     if (i + 1 < end) load(i + 1);
-    spread(address(current), address(weights), address(zeros), [&](int pixel, int n, const float* s) {
-      activated<BIG_MASK>(big, pixel, n, s[0], s[1], own_bias);
-      activated<BIG_MASK>(big, pixel + 16, n, s[2], s[3], own_bias);
+    spread(address(current), address(weights), address(zeros), own_bias, [&](int offset, int, const float* s) {
+      activate(big, offset, s[0], s[1]);
+      activate(big, sixteen_on(offset), s[2], s[3]);
     });
     __syncthreads();
+    const u8* target = targets + ((i - start) & 1) * IMAGE_BYTES;
+#pragma unroll
+    for (int c = 0; c < C; ++c)
 #pragma unroll 1
-    for (int first = 0; first < BIG; first += STRIP) {
-      edge_products(address(big), address(edge), products, first);
-      __syncthreads();
-      strip_likelihood(products, targets + ((i - start) & 1) * IMAGE_BYTES, planes, logit_bias, first, loss, bias_sums);
-      __syncthreads();
-    }
+      for (int first = 0; first < BIG; first += STRIP) {
+        edge_products(address(big), address(edge) + c * 1024, products, first);
+        __syncthreads();
+        strip_likelihood(products, target + c, planes + c * PLANE, logit_bias[c], first, loss, bias_sums[c]);
+        __syncthreads();
+      }
     edge_weight_gradient(planes, address(big), to_edge);
     __syncthreads();
-    edge_correlate(planes, address(edge), [&](int pixel, int n, const float* s) {
-      masked<BIG_MASK>(big, pixel, n, s[0], s[1], columns);
-      masked<BIG_MASK>(big, pixel + 8, n, s[2], s[3], columns);
+    edge_correlate(planes, address(edge), nullptr, [&](int offset, int n, const float* s) {
+      mask(big, offset, n, s[0], s[1], columns);
+      mask(big, eight_on(offset), n, s[2], s[3], columns);
     });
     __syncthreads();
     weight_gradient(address(big), address(current), address(zeros), to_w);
     float sums[2][4][4];
-    correlate(address(big), address(weights), address(zeros), sums);
+    correlate(address(big), address(weights), address(zeros), nullptr, sums);
     __syncthreads();
-    const int warp = threadIdx.x >> 5, g = (threadIdx.x & 31) >> 2;
 #pragma unroll
-    for (int y = 0; y < 2; ++y)
-#pragma unroll
-      for (int n = 0; n < 4; ++n) {
-        const int pixel = (warp * 2 + y) * SMALL + g;
-        masked<SMALL_MASK>(current, pixel, n, sums[y][n][0], sums[y][n][1], small_columns);
-        masked<SMALL_MASK>(current, pixel + 8, n, sums[y][n][2], sums[y][n][3], small_columns);
-      }
+    for (int j = 0; j < 8; ++j) {
+      const int offset = small_place(j >> 2, j & 3);
+      const float* s = sums[j >> 2][j & 3];
+      mask(current, offset, j & 3, s[0], s[1], small_columns);
+      mask(current, small_eight_on(offset), j & 3, s[2], s[3], small_columns);
+    }
     __syncthreads();
     store_map(to_small + (run * images + i) * (SMALL_BYTES / 2), current);
   }

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn.grad import conv2d_input, conv2d_weight
+from torch.nn.grad import conv2d_weight
 
 
 class Form(NamedTuple):
@@ -24,6 +24,15 @@ class Form(NamedTuple):
     groups: int
     input_size: torch.Size
     weight_size: torch.Size
+
+    def rest(self, output_size: torch.Size) -> tuple[int, int]:
+        """Rows and columns at the end of the input that a stride is too large to reach."""
+        reached = [self.stride * (side - 1) - 2 * self.padding for side in output_size[-2:]]
+        rows, columns = (
+            side - start - kernel
+            for side, start, kernel in zip(self.input_size[-2:], reached, self.weight_size[-2:], strict=True)
+        )
+        return rows, columns
 
 
 def convolve(x: Tensor, weight: Tensor, stride: int = 1, padding: int = 0) -> Tensor:
@@ -65,8 +74,9 @@ class _InputGradient(torch.autograd.Function):
     def forward(ctx: Any, y: Tensor, weight: Tensor, form: Form) -> Tensor:
         ctx.save_for_backward(y, weight)
         ctx.form = form
-        x: Tensor = conv2d_input(form.input_size, weight, y, form.stride, form.padding, groups=form.groups)
-        return x
+        return F.conv_transpose2d(
+            y, weight, None, form.stride, form.padding, form.rest(y.shape), groups=form.groups
+        )
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, None]:

@@ -56,7 +56,7 @@ def normalised_hessian_penalty(
     over the features of a layer. With few directions the ratio is noisy, and its mean above the share.
     `epsilon` is a number, or one for each run, (P,).
     """
-    step = torch.as_tensor(epsilon, dtype=z.dtype, device=z.device).reshape(-1, 1, 1)
+    step = (epsilon * z.new_ones(len(z))).reshape(-1, 1, 1)
     every = torch.cat([directions.signs, directions.normals], dim=1)
     ratios = []
     for differences in second_differences(layers, z, step * deviation.unsqueeze(1) * every):

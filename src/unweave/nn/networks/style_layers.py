@@ -130,7 +130,7 @@ class ModulatedConv(nn.Module):
             y = convolve(scaled, self.weight, padding=self.kernel // 2)
         if not self.demodulate:
             return y
-        squares = style.square() @ self.weight.square().sum((-2, -1)).transpose(1, 2)
+        squares = (style * style) @ self.weight.square().sum((-2, -1)).transpose(1, 2)
         return y * torch.rsqrt(squares + SMALL)[..., None, None]
 
 

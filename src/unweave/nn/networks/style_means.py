@@ -20,19 +20,23 @@ class StyleMeans(nn.Module):
         self.first_moment = nn.Parameter(torch.zeros(runs, latents))
         self.second_moment = nn.Parameter(torch.ones(runs, latents))
 
-    @property
-    def deviation(self) -> Tensor:
-        """(P, D): the standard deviation of each dimension of w."""
+    def forward(self) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of each dimension of w, (P, 1, D) each."""
         variance = self.second_moment - self.first_moment.square()
-        return variance.clamp_min(SMALLEST_VARIANCE).sqrt()
+        deviation = variance.clamp_min(SMALLEST_VARIANCE).sqrt()
+        return self.first_moment.unsqueeze(1), deviation.unsqueeze(1)
 
     def standardised(self, w: Tensor) -> Tensor:
         """Codes of w, (P, B, D) each: with mean 0 and deviation 1."""
-        return (w - self.first_moment.unsqueeze(1)) / self.deviation.unsqueeze(1)
+        mean, deviation = self()
+        codes: Tensor = (w - mean) / deviation
+        return codes
 
     def styles(self, codes: Tensor) -> Tensor:
         """The w of codes, (P, B, D) each."""
-        return self.first_moment.unsqueeze(1) + codes * self.deviation.unsqueeze(1)
+        mean, deviation = self()
+        w: Tensor = mean + codes * deviation
+        return w
 
     def length(self) -> Tensor:
         """(P,): the mean path length."""

@@ -1,0 +1,172 @@
+"""EncDiff: its loss by hand, what a short run learns, its tokens, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import unweave
+from methods.marks import use_small_networks
+from methods.played import Played
+from unweave.data.grid import Card, Factor, Factors, GroundTruth, Images
+from unweave.errors import UnweaveError
+from unweave.explore.export import export_page
+from unweave.explore.run_view import view_of
+from unweave.methods import EncDiff
+from unweave.methods.method import AUTOENCODER, Blueprint
+from unweave.nn.diffusion import signal_shares
+from unweave.nn.networks.concept_tokens import DiffusionAutoencoder
+from unweave.runs.run import Run
+from unweave.streams import Stream
+
+SMALL = EncDiff(context_dim=8, model_channels=16, levels=1, patch=2, ddim_steps=10)
+
+
+def _render(factors: Factors, _stream: Stream) -> Images:
+    grey = np.asarray(51 * factors, np.uint8)[:, None, :, None]
+    return np.repeat(np.repeat(grey, 4, axis=2), 8, axis=3)
+
+
+HALVES = GroundTruth(
+    "halves",
+    (Factor("upper", 6), Factor("lower", 6)),
+    (1, 8, 8),
+    _render,
+    Card("halves", "none", ""),
+    "made up",
+)
+
+
+def all_images() -> Images:
+    return HALVES.observe(HALVES.factors_at(np.arange(len(HALVES))))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A short run with two codes, for images of two grey halves."""
+    with pytest.MonkeyPatch.context() as patch:
+        use_small_networks(patch)
+        trained = unweave.train(
+            SMALL,
+            HALVES,
+            out=tmp_path_factory.mktemp("enc_diff"),
+            device="cpu",
+            progress=False,
+            architecture="small",
+            seed=0,
+            batch=16,
+            latents=2,
+            steps=180,
+            learning_rate=5e-3,
+            warmup=0.05,
+        )
+    return trained
+
+
+@torch.no_grad()
+def test_the_loss_is_the_error_of_velocity_or_noise() -> None:
+    """By a loop over images: a_t of the time that was drawn, x from -1 to 1, and what the network predicts."""
+    for method in (
+        replace(SMALL, parameterization=target, loss_type=kind)
+        for target in ("v", "eps")
+        for kind in ("l1", "l2")
+    ):
+        case = Played.of(method, seeds=(3, 4), images=5)
+        network = case.networks[AUTOENCODER]
+        assert isinstance(network, DiffusionAutoencoder)
+        for number, parameter in enumerate(network.parameters()):
+            noise = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(number))
+            parameter.add_(0.05 * noise)
+        times = case.step.draws.integers("time", 5, (1000,))[..., 0]
+        noises = case.step.draws.normal("noise", 5, 1024).view(2, 5, 1, 32, 32)
+        x = case.batch.images / 127.5 - 1
+        shares = torch.tensor(signal_shares()[times.numpy()], dtype=torch.float32).view(2, 5, 1, 1, 1)
+        noisy = shares.sqrt() * x + (1 - shares).sqrt() * noises
+        tokens = network.tokens(network.encoder(case.batch.images).mean)
+        predicted = network.denoiser(noisy, times, tokens)
+        if method.parameterization == "v":
+            errors = predicted - (shares.sqrt() * noises - (1 - shares).sqrt() * x)
+        else:
+            errors = shares.sqrt() * predicted + (1 - shares).sqrt() * noisy - noises
+        errors = errors.abs() if method.loss_type == "l1" else errors.square()
+        losses = case.losses()
+        torch.testing.assert_close(losses.players[AUTOENCODER], errors.flatten(1).mean(1))
+        torch.testing.assert_close(losses.terms["denoising_loss"], errors.flatten(1).mean(1))
+        codes = network.encoder(case.batch.images).mean
+        variances = ((codes - codes.mean(1, keepdim=True)) ** 2).mean((1, 2))
+        torch.testing.assert_close(losses.terms["code_variance"], variances)
+
+
+def test_codes_give_images_back_and_each_is_one_half(run: Run) -> None:
+    """The claim of the paper in small: without a further term, the two codes are the two factors."""
+    images = all_images() / 255
+    codes = run.encode(all_images())
+    rebuilt = run.reconstruct(all_images())
+    error = np.square(rebuilt - images).mean()
+    assert error < 0.5 * np.square(images - images.mean(0)).mean()
+    assert np.square(run.decode(codes[::-1]) - images).mean() > 4 * error
+    assert rebuilt == pytest.approx(run.decode(codes), abs=1e-4)
+    factors = HALVES.factors_at(np.arange(len(HALVES)))
+    alike = np.sort(np.abs(np.corrcoef(codes.T, factors.T)[:2, 2:]), axis=1)
+    assert alike[:, 1].min() > 0.85
+    assert alike[:, 0].max() < 0.5
+
+
+def test_a_code_changes_its_half_of_the_image(run: Run) -> None:
+    codes = run.encode(all_images())
+    upper = int(np.abs(np.corrcoef(codes.T, HALVES.factors_at(np.arange(36))[:, 0])[:2, 2]).argmax())
+    low, high = np.repeat(codes.mean(0, keepdims=True), 2, axis=0)
+    low[upper], high[upper] = codes[:, upper].min(), codes[:, upper].max()
+    difference = np.abs(np.subtract(*run.decode(np.stack([low, high])))).mean((0, 2))
+    assert difference[:4].mean() > 0.3
+    assert difference[:4].mean() > 2 * difference[4:].mean()
+
+
+def test_tokens_are_a_layer_and_are_measured_as_blocks(run: Run) -> None:
+    images, factors = all_images(), HALVES.factors_at(np.arange(len(HALVES)))
+    tokens = run.layers(images)["tokens"].mean
+    assert tokens.shape == (36, 2, 8)
+    network = run.networks[AUTOENCODER]
+    assert isinstance(network, DiffusionAutoencoder)
+    expected = network.tokens(torch.from_numpy(run.encode(images))[None])[0]
+    torch.testing.assert_close(tokens, expected)
+    repeated = np.tile(tokens.numpy(), (10, 1, 1)), np.tile(factors, (10, 1))
+    scores = unweave.evaluate(*repeated, metrics="block_separation", points=(200, 100))
+    assert scores["block_separation"] > 0.3
+
+
+def test_codes_have_no_prior_and_decoding_cannot_be_exported_as_a_page(run: Run, tmp_path: Path) -> None:
+    method = run.spec.method
+    assert not method.stochastic
+    assert list(method.codes_without_prior(2)) == [0, 1]
+    with pytest.raises(UnweaveError, match="enc_diff"):
+        export_page(view_of(run), tmp_path / "page.html")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"model_channels": 12}, "model_channels of enc_diff must be a multiple of 8; got 12. The default"),
+        ({"model_channels": 0}, "model_channels of enc_diff must be a multiple of 8; got 0"),
+        ({"levels": 5}, "levels of enc_diff must be at most 4; got 5"),
+        ({"ddim_steps": 1001}, "ddim_steps of enc_diff must be at most 1,000; got 1,001"),
+        ({"ema_rate": 1.0}, "ema_rate of enc_diff must be less than 1; got 1.0"),
+        ({"patch": 0}, "patch of enc_diff must be at least 1; got 0"),
+    ],
+)
+def test_wrong_settings_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnweaveError, match=message):
+        EncDiff(**settings)
+
+
+def test_what_it_cannot_build_is_refused() -> None:
+    plan = Blueprint([Stream.of(0)], (1, 32, 32), 3)
+    with pytest.raises(UnweaveError, match='no likelihood, and cannot use "gaussian_learned". Leave'):
+        SMALL.networks(replace(plan, likelihood="gaussian_learned"))
+    with pytest.raises(UnweaveError, match="Images for this U-Net .* multiples of 8; got 28 x 28. Resize"):
+        EncDiff().networks(replace(plan, shape=(1, 28, 28), architecture="mlp"))
