@@ -1,4 +1,4 @@
-"""FactorQVAE: its objective worked out apart from it, its temperature, and the total correlation it lowers."""
+"""FactorQVAE: its objective by NumPy, its temperature, and the total correlation that it lowers."""
 
 import math
 from dataclasses import replace

@@ -152,7 +152,7 @@ def test_all_codes_are_decoded_from_one_noise_by_what_the_network_predicts() -> 
         noise = (x - share.sqrt() * (2 * grey - 1)) / (1 - share).sqrt()
         return share.sqrt() * noise - (1 - share).sqrt() * (2 * grey - 1)
 
-    denoiser.forward = exact  # type: ignore[method-assign]
+    denoiser.forward = exact  # type: ignore[assignment, method-assign]
     images = network.decode(torch.zeros(2, 3, 4)).sigmoid()
     torch.testing.assert_close(images, torch.full((2, 3, 1, 8, 8), grey), rtol=0, atol=1e-4)
     assert [time for time, _ in seen] == [999, 832, 666, 500, 333, 166, 0]

@@ -67,7 +67,8 @@ def test_ddim_lands_on_the_only_image_there_is() -> None:
 
     def exact(x: Tensor, time: int) -> Tensor:
         share = float(signal_shares()[time])
-        return (x - share**0.5 * image) / (1 - share) ** 0.5
+        noise: Tensor = (x - share**0.5 * image) / (1 - share) ** 0.5
+        return noise
 
     for steps in (1, 2, 50):
         for limit in (None, 1.0):
@@ -90,7 +91,8 @@ def test_ddim_maps_normal_noise_to_normal_data() -> None:
     def expected(x: Tensor, time: int) -> Tensor:
         share = float(signal_shares()[time])
         centre, variance = moments(share)
-        return (1 - share) ** 0.5 * (x - centre) / variance
+        noise: Tensor = (1 - share) ** 0.5 * (x - centre) / variance
+        return noise
 
     centre, variance = moments(float(signal_shares()[-1]))
     start, images = centre + variance**0.5 * z, mean + deviation * z

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unweave.nn.networks.quantised import Codebook, QuantisedAutoencoder, separate_codebooks, shared_codebook
+from unweave.nn.networks.quantised import Codebook, QuantisedAutoencoder, separate_codebooks
 from unweave.streams import Stream
 
 STREAMS = [Stream.of(0), Stream.of(1)]

@@ -43,7 +43,7 @@ def random(*shape: int, seed: int = 0) -> Tensor:
 
 
 def slow_filter(x: Tensor, up: int, down: int, before: int, after: int, gain: float) -> Tensor:
-    """Zeros between and around pixels (H, W), the filter [1, 3, 3, 1] as an outer product, and every nth pixel.
+    """Zeros between and around pixels (H, W), the filter [1, 3, 3, 1] in both directions, every nth pixel.
 
     These are the steps of the reference implementation of the authors' upfirdn2d.
     """
@@ -179,7 +179,7 @@ def test_networks_take_squares_of_powers_of_two(shape: tuple[int, int, int]) -> 
     images = generator(w, noise)
     assert images.shape == (2, 3, *shape)
     torch.testing.assert_close(images, generator(w))  # the strength of noise starts at 0
-    synthesis.blocks[0].convolutions[0].strength.data.fill_(1.0)
+    synthesis.get_parameter("blocks.0.convolutions.0.strength").data.fill_(1.0)
     assert not torch.allclose(generator(w, noise), generator(w))
     assert StyleDiscriminator(STREAMS, shape, SMALL)(images, 3).shape == (2, 3)
     assert StyleEncoder(STREAMS, shape, 5, SMALL)(images).shape == (2, 3, 5)

@@ -1,6 +1,7 @@
 """The local engine: everything is done once, failures stay where they are, and a kill loses nothing."""
 
 import json
+import os
 import signal
 import sys
 import time
@@ -16,6 +17,7 @@ from unweave.errors import DiskFullError, UnweaveError
 from unweave.files import write_json
 from unweave.progress import Progress
 from unweave.study import StudyFolder, StudySpec
+from unweave.study.engines import local
 from unweave.study.engines.local import Post, posts_for, run_local
 from unweave.study.ledger import Ledger
 from unweave.study.planner import Unit, plan_of
@@ -206,6 +208,19 @@ def test_two_drivers_share_the_work(tmp_path: Path) -> None:
     assert run_here(*words(tmp_path / "s", 1)).returncode == 0
     assert other.wait() == 0
     assert table_of(StudyFolder(tmp_path / "s"))["run"].nunique() == 12
+
+
+def test_ctrl_c_waits_until_a_process_can_stop() -> None:
+    """Otherwise a process that is just starting would print the traceback of a KeyboardInterrupt."""
+    process = local._context().Process(target=time.sleep, args=(60,))
+    process.start()
+    assert process.pid is not None
+    time.sleep(0.5)
+    os.kill(process.pid, signal.SIGINT)
+    process.join(0.5)
+    assert process.is_alive()
+    process.terminate()
+    process.join()
 
 
 def test_an_interrupt_stops_cleanly(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_a_small_version_keeps_what_is_compared() -> None:
 def test_small_versions_of_four_methods_have_four_models() -> None:
     """beta-VAE and beta-TCVAE with a weight of 1 are one model: they do not both keep their first setting."""
     weights = {
-        run.method.name: run.method.beta  # type: ignore[attr-defined]
+        run.method.name: run.method.beta
         for run in reduced(preset_named("tonnaer2022"), "smoke").runs
         if hasattr(run.method, "beta")
     }

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +85,18 @@ class ExploredModel(Protocol):
         """Mean images of codes, as bytes."""
 
 
+@runtime_checkable
+class MixesLevels(Protocol):
+    """A model whose codes enter the decoder at several levels."""
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Their names, the coarsest first; empty without levels."""
+
+    def mix(self, coarse: Images, fine: Images, levels: int) -> Images:
+        """Images of all pairs, as bytes: the first levels from `coarse`, the others from `fine`."""
+
+
 @dataclass(frozen=True, eq=False)
 class RunModel:
     """A trained run as the explorer's model."""
@@ -141,3 +153,12 @@ class RunModel:
     def decode(self, codes: NDArray[np.float32]) -> Images:
         """Mean images of codes, as bytes."""
         return to_bytes(self.run.decode(codes))
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels of the code, if the run's weights are at hand."""
+        return self.run.levels
+
+    def mix(self, coarse: Images, fine: Images, levels: int) -> Images:
+        """Images of all pairs, as bytes: the first levels from `coarse`, the others from `fine`."""
+        return to_bytes(self.run.mix(coarse, fine, levels))

@@ -19,7 +19,7 @@ from unweave.errors import UnweaveError
 from unweave.evaluation.posteriors import Posterior, joined
 from unweave.explore.information import corrected_information
 from unweave.explore.labels import labels_of
-from unweave.explore.model import ExploredModel, RunModel
+from unweave.explore.model import ExploredModel, MixesLevels, RunModel
 from unweave.explore.nearest import NearestImages
 from unweave.explore.sample import Sample, sample_of
 from unweave.progress import Progress, no_progress
@@ -105,19 +105,31 @@ class RunView:
     @property
     def sheets(self) -> int:
         """How many sheets of swaps there are; 0 without images, or where content and style are one."""
-        if self.sample is None or not self.model.content:
+        if self.sample is None or not (self.model.content or len(self.levels) > 1):
             return 0
         return len(self.sample.images) // (CONTENTS + STYLES)
 
-    def swaps(self, sheet: int) -> Images:
-        """Images that give content, images that give style, and all pairs of them decoded, row by row."""
+    @cached_property
+    def levels(self) -> tuple[str, ...]:
+        """Names of the levels of the code, the coarsest first; empty without levels."""
+        return self.model.levels if isinstance(self.model, MixesLevels) else ()
+
+    def swaps(self, sheet: int, levels: int = 1) -> Images:
+        """Images that give content, images that give style, and all pairs of them decoded, row by row.
+
+        If codes have levels, content is the first `levels` of them.
+        """
         if self.sample is None or self._codes is None:
             raise UnweaveError(self.note)
         shown = CONTENTS + STYLES
         chosen = slice(sheet * shown, (sheet + 1) * shown)
-        codes = self._codes.mean[chosen]
-        pairs = swapped(codes[:CONTENTS], codes[CONTENTS:], self.model.content)
-        return np.concatenate([self.sample.images[chosen], self.decode(pairs)])
+        images, codes = self.sample.images[chosen], self._codes.mean[chosen]
+        if self.model.content or not isinstance(self.model, MixesLevels):
+            made = self.decode(swapped(codes[:CONTENTS], codes[CONTENTS:], self.model.content))
+        else:
+            with self._lock:
+                made = self.model.mix(images[:CONTENTS], images[CONTENTS:], levels)
+        return np.concatenate([images, made])
 
     @cached_property
     def _codes(self) -> Posterior | None:
@@ -146,10 +158,11 @@ class RunView:
         most = len(self.sample.images)
         return most if self.truth is None else min(most, len(self.truth))
 
-    def _swap(self) -> dict[str, int] | None:
+    def _swap(self) -> dict[str, Any] | None:
         if not self.sheets:
             return None
-        return {"content": self.model.content, "rows": CONTENTS, "columns": STYLES, "sheets": self.sheets}
+        parts = {"content": self.model.content} if self.model.content else {"levels": list(self.levels)}
+        return parts | {"rows": CONTENTS, "columns": STYLES, "sheets": self.sheets}
 
     def _of_factors(self) -> dict[str, Any]:
         if self.sample is None or self._codes is None or not self.sample.columns:

@@ -32,6 +32,7 @@ from unweave.nn.networks.quantised import QuantisedAutoencoder, shared_codebook
 from unweave.nn.networks.vae import Discriminator
 
 RATE = 1e-3  # of both players in [2]
+FINAL_TEMPERATURE = math.exp(-1)
 WIDTH, DEPTH = 1000, 5  # hidden layers of the discriminator of [2]
 
 
@@ -65,7 +66,7 @@ class FactorQVAE(Method):
 
     kl_weight: Setting = 1e-3
     gamma: Setting = 1e-4
-    final_temperature: Setting = math.exp(-1)
+    final_temperature: Setting = FINAL_TEMPERATURE
     num_embeddings: int = 64
 
     name: ClassVar[str] = "factor_qvae"

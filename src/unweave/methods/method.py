@@ -189,6 +189,11 @@ class Method(ABC):
         """Whether the losses depend on the weights themselves, which must then stay float32."""
         return False
 
+    @property
+    def exact_products(self) -> bool:
+        """Whether products of TF32 are too rough, so that float32 is the default precision on a GPU."""
+        return False
+
     def content_dimensions(self, latents: int) -> int:  # noqa: ARG002
         """How many dimensions, the first ones, are content, and the rest style; 0 where there is no split."""
         return 0

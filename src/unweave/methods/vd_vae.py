@@ -175,6 +175,13 @@ class VDVAE(Method):
         """The latents of all layers."""
         return _total(network_of(networks, AUTOENCODER, VeryDeep).layers)
 
+    def latent_levels(self, networks: Mapping[str, nn.Module], latents: int) -> dict[str, int]:  # noqa: ARG002
+        """All latents of each resolution that has some, by names such as 8x8."""
+        sizes: dict[str, int] = {}
+        for layer in network_of(networks, AUTOENCODER, VeryDeep).layers:
+            sizes[layer.group] = sizes.get(layer.group, 0) + layer.size
+        return sizes
+
     def encode_all(self, networks: Mapping[str, nn.Module], images: Tensor) -> Tensor:
         """The mean codes of all layers."""
         posteriors = _without_noise(network_of(networks, AUTOENCODER, VeryDeep), images)

@@ -44,9 +44,7 @@ class Conditions(NamedTuple):
     standardised: bool = False  # whether metrics that depend on the scale of codes get standardised ones
     part: str = ""  # of restricted data, where it is not what was trained on: all or held_out
     blocks: str = ""  # which factors the blocks of codes should hold, as `block_word` states it
-    readout: str = (
-        ""  # which directions codes were read along, such as read:pca10-n10000-seed0
-    )
+    readout: str = ""  # which directions codes were read along, such as read:pca10-n10000-seed0
 
 
 PUBLISHED = Conditions()

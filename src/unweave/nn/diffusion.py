@@ -40,29 +40,33 @@ Number = TypeVar("Number", float, Tensor)
 def signal_shares() -> NDArray[np.float64]:
     """(TIMESTEPS,): a_t, the share of the image in the variance of x_t."""
     betas = np.linspace(math.sqrt(FIRST_BETA), math.sqrt(LAST_BETA), TIMESTEPS) ** 2
-    shares = np.cumprod(1 - betas)
+    shares = np.asarray(np.cumprod(1 - betas), np.float64)
     shares.flags.writeable = False
     return shares
 
 
 def with_noise(images: Tensor, noise: Tensor, share: Number) -> Tensor:
     """x_t of images x_0; `share` is a_t."""
-    return share**0.5 * images + (1 - share) ** 0.5 * noise
+    x: Tensor = share**0.5 * images + (1 - share) ** 0.5 * noise
+    return x
 
 
 def without_noise(x: Tensor, noise: Tensor, share: Number) -> Tensor:
     """x_0 of x_t and its noise; `share` is a_t."""
-    return (x - (1 - share) ** 0.5 * noise) / share**0.5
+    images: Tensor = (x - (1 - share) ** 0.5 * noise) / share**0.5
+    return images
 
 
 def velocity(images: Tensor, noise: Tensor, share: Number) -> Tensor:
     """v_t of images x_0 and noise; `share` is a_t."""
-    return share**0.5 * noise - (1 - share) ** 0.5 * images
+    v: Tensor = share**0.5 * noise - (1 - share) ** 0.5 * images
+    return v
 
 
 def noise_of_velocity(x: Tensor, v: Tensor, share: Number) -> Tensor:
     """The noise of x_t and its velocity v_t; `share` is a_t."""
-    return share**0.5 * v + (1 - share) ** 0.5 * x
+    noise: Tensor = share**0.5 * v + (1 - share) ** 0.5 * x
+    return noise
 
 
 def ddim_times(steps: int) -> list[int]:

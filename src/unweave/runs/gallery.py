@@ -77,12 +77,12 @@ def draw_missing_pictures(run: Run) -> None:
 def draw_pictures(run: Run) -> list[Path]:
     """Write reconstructions.png, traversals.png and traversals.gif into the run's folder.
 
-    And swaps.png, if the method splits its code into content and style.
+    And swaps.png, if the method splits its code into content and style, or into levels.
     """
     images = example_images(run)
     folder = run.path / PICTURES_FOLDER
     save(labelled_sheet(title(run), reconstructions(run, images)), folder / RECONSTRUCTIONS_FILE)
-    if content_of(run):
+    if content_of(run) or len(run.levels) > 1:
         save(labelled_sheet(swap_title(run), swaps(run, images)), folder / SWAPS_FILE)
     rows = traversals(run, images)
     save(labelled_sheet(traversal_title(run), rows), folder / TRAVERSALS_FILE)

@@ -193,9 +193,30 @@ class Run:
 
         A method whose codes are a choice of its latents, such as `vd_vae`, uses all of them here.
         """
-        method, parts = self.spec.method, self._images(images).split(self._chunk)
-        codes = [method.encode_all(self.networks, part[None]) for part in parts]
-        return _like(images, self._images_by(method.decode_all, codes))
+        codes = self._all_codes(images)[None].split(self._chunk, dim=1)
+        return _like(images, self._images_by(self.spec.method.decode_all, codes))
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Names of the levels at which codes enter the decoder, the coarsest first; empty without levels."""
+        return tuple(self.spec.method.latent_levels(self.networks, self.spec.latents))
+
+    def mix(self, coarse: Array, fine: Array, levels: int) -> Array:
+        """Images of all pairs, row by row: `levels` levels from `coarse`, the others from `fine`."""
+        method = self.spec.method
+        sizes = list(method.latent_levels(self.networks, self.spec.latents).values())
+        if len(sizes) < 2:
+            raise UnweaveError(f"codes of {method.name} have no levels, so there is nothing to mix.")
+        if isinstance(levels, bool) or not isinstance(levels, int) or not 0 < levels < len(sizes):
+            raise UnweaveError(f"levels must be a whole number from 1 to {len(sizes) - 1}; got {levels!r}.")
+        upper, lower = (self._all_codes(images) for images in (coarse, fine))
+        size = sum(sizes[:levels])
+        pairs = [
+            torch.cat([code[:size].expand(len(part), -1), part[:, size:]], dim=1)[None]
+            for code in upper
+            for part in lower.split(self._chunk)
+        ]
+        return _like(coarse, self._images_by(method.decode_all, pairs))
 
     def losses(self, images: Array, codes: Array) -> Array:
         """How badly codes explain images, -log p(x|z), (n,)."""
@@ -236,14 +257,20 @@ class Run:
         return sheet_figure(title(self), reconstructions(self, self._examples(images), columns, rows))
 
     def swaps(
-        self, images: NDArray[Any] | Tensor | None = None, *, rows: int = CONTENTS, columns: int = SHOWN
+        self,
+        images: NDArray[Any] | Tensor | None = None,
+        *,
+        rows: int = CONTENTS,
+        columns: int = SHOWN,
+        levels: int | None = None,
     ) -> Figure:
         """Content of some images with the style of others, as a figure; for methods that split their code.
 
         The first `rows` images give the content of each row, the next `columns - 1` the style of each column.
+        If codes have levels, content is the first `levels` of them, by default half of them.
         """
-        rows_of_images = swaps(self, self._examples(images), rows, columns)
-        return sheet_figure(swap_title(self), rows_of_images)
+        rows_of_images = swaps(self, self._examples(images), rows, columns, levels)
+        return sheet_figure(swap_title(self, levels), rows_of_images)
 
     def plot_losses(self, terms: str | Sequence[str] | None = None) -> Figure:
         """The logged losses over the steps, as a figure with one panel each; by default all of them."""
@@ -265,6 +292,11 @@ class Run:
     def to_torch_export(self, folder: str | Path) -> list[Path]:
         """Write encoder.pt2 and decoder.pt2 into a folder, which `torch.export.load` reads."""
         return export_programs(self.modules(), self.shape, self.spec.latents, Path(folder).expanduser())
+
+    def _all_codes(self, images: Array) -> Tensor:
+        """The mean codes of all latents, (n, all latents)."""
+        method, parts = self.spec.method, self._images(images).split(self._chunk)
+        return torch.cat([method.encode_all(self.networks, part[None])[0] for part in parts])
 
     def _draws(self, seed: int | Stream | None, number: int) -> PopulationDraws | None:
         """Noise for the chunk of images with that number; none without a seed."""

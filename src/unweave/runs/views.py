@@ -50,6 +50,13 @@ class Model(Protocol):
     def reconstruct(self, images: NDArray[Any]) -> NDArray[Any]:
         """Images after encoding and decoding, (n, c, h, w) in [0, 1]."""
 
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Names of the levels of its codes, the coarsest first; empty without levels."""
+
+    def mix(self, coarse: NDArray[Any], fine: NDArray[Any], levels: int) -> NDArray[Any]:
+        """Images of all pairs: the first levels from `coarse`, the others from `fine`, row by row."""
+
 
 def example_images(model: Model) -> Images:
     """Images of the data set of a run: the same ones whenever it is asked."""
@@ -94,16 +101,23 @@ def traversals(
     return rows
 
 
-def swaps(model: Model, images: Images, rows: int = CONTENTS, columns: int = SHOWN) -> list[Row]:
+def swaps(
+    model: Model,
+    images: Images,
+    rows: int = CONTENTS,
+    columns: int = SHOWN,
+    levels: int | None = None,
+) -> list[Row]:
     """A grid: each image has the content of the first of its row and the style of the first of its column.
 
-    The first `rows` images give content, the next `columns - 1` style.
+    The first `rows` images give content, the next `columns - 1` style. If codes have levels, content is the
+    first `levels` of them, by default half.
     """
     content = content_of(model)
-    if not content:
+    if not content and len(model.levels) < 2:
         raise UnweaveError(
             f"{model.spec.method.name} does not split its code into content and style, so there is nothing "
-            "to swap. Methods such as ml_vae and gvae do."
+            "to swap. Methods such as ml_vae, gvae and style_gan2 do."
         )
     _at_least("rows", rows, 1)
     _at_least("columns", columns, 2)
@@ -112,12 +126,21 @@ def swaps(model: Model, images: Images, rows: int = CONTENTS, columns: int = SHO
             f"{rows} rows and {columns} columns of swaps need {rows + columns - 1} images; got {len(images)}."
         )
     chosen = images[: rows + columns - 1]
-    codes, styles = model.encode(chosen), chosen[rows:]
+    styles = chosen[rows:]
+    if content:
+        codes = model.encode(chosen)
+        made = model.decode(swapped(codes[:rows], codes[rows:], content))
+    else:
+        made = model.mix(chosen[:rows], styles, half_of_levels(model) if levels is None else levels)
     lines: list[Row] = [("style of these", np.concatenate([np.full_like(images[:1], 255), styles]))]
-    for image, code in zip(chosen[:rows], codes[:rows], strict=True):
-        made = to_bytes(model.decode(swapped(code[None], codes[rows:], content)))
-        lines.append(("content of the first", np.concatenate([image[None], made])))
+    for image, row in zip(chosen[:rows], np.split(to_bytes(made), rows), strict=True):
+        lines.append(("content of the first", np.concatenate([image[None], row])))
     return lines
+
+
+def half_of_levels(model: Model) -> int:
+    """How many of the levels of its codes are content, unless somebody chooses."""
+    return len(model.levels) // 2
 
 
 def spans(model: Model, codes: NDArray[Any]) -> NDArray[Any]:
@@ -185,9 +208,12 @@ def traversal_title(model: Model) -> str:
     return f"{title(model)}: one dimension of the code moves, {reach}"
 
 
-def swap_title(model: Model) -> str:
+def swap_title(model: Model, levels: int | None = None) -> str:
     """What a sheet of swaps shows."""
-    return f"{title(model)}: content is z0 to z{content_of(model) - 1}, style the rest"
+    if content := content_of(model):
+        return f"{title(model)}: content is z0 to z{content - 1}, style the rest"
+    first, last = model.levels[0], model.levels[(half_of_levels(model) if levels is None else levels) - 1]
+    return f"{title(model)}: content is {first if first == last else f'{first} to {last}'}, style the rest"
 
 
 def _chosen(dimensions: int | Sequence[int] | None, used: NDArray[Any]) -> list[int]:

@@ -165,6 +165,8 @@ def default_precision(device: str, method: Method) -> Precision:
     """The fastest arithmetic whose models score like those of float32: see docs/training.md."""
     if pick_device(device).type != "cuda":
         return "float32"
+    if method.exact_products:
+        return "float32"
     return "tf32" if method.exact_weights else "bf16"
 
 

@@ -134,15 +134,18 @@ DEVICE float lane_sum(float value, int from) {
   return value;
 }
 
-// Runs a kernel for all blocks. Shared memory starts as NaN, and so do results that the caller filled with it.
+// Runs a kernel for all blocks, and returns whether they kept to so many bytes of shared memory. It starts as NaN, and so
+// do results that the caller filled with it.
 template <typename Body>
-void launch(int splits, int runs, Body body) {
+bool launch(int splits, int runs, int bytes, Body body) {
+  using emulation::shared;
+  bool kept = true;
   static Body* running;
   running = &body;
   gridDim = {splits, runs};
   for (blockIdx.y = 0; blockIdx.y < runs; ++blockIdx.y)
     for (blockIdx.x = 0; blockIdx.x < splits; ++blockIdx.x) {
-      std::memset(emulation::shared, 0xff, emulation::MEMORY);
+      std::memset(shared, 0xff, emulation::MEMORY);
       for (int i = 0; i < emulation::THREADS; ++i) {
         emulation::finished[i] = false;
         getcontext(&emulation::fibers[i]);
@@ -162,5 +165,7 @@ void launch(int splits, int runs, Body body) {
             swapcontext(&emulation::scheduler, &emulation::fibers[i]);
           }
       }
+      kept &= std::all_of(shared + bytes, shared + emulation::MEMORY, [](unsigned char byte) { return byte == 0xff; });
     }
+  return kept;
 }

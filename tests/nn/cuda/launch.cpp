@@ -7,17 +7,19 @@
 #include "image_ends.cu"
 
 template <typename... Arguments, size_t... I>
-void call(void (*kernel)(Arguments...), int splits, int runs, void** arguments, std::index_sequence<I...>) {
-  launch(splits, runs, [&] { kernel(*(Arguments*)arguments[I]...); });
+bool call(void (*kernel)(Arguments...), int splits, int runs, int bytes, void** arguments, std::index_sequence<I...>) {
+  return launch(splits, runs, bytes, [&] { kernel(*(Arguments*)arguments[I]...); });
 }
 
 template <typename... Arguments>
-void call(void (*kernel)(Arguments...), int splits, int runs, void** arguments) {
-  call(kernel, splits, runs, arguments, std::index_sequence_for<Arguments...>{});
+bool call(void (*kernel)(Arguments...), int splits, int runs, int bytes, void** arguments) {
+  return call(kernel, splits, runs, bytes, arguments, std::index_sequence_for<Arguments...>{});
 }
 
-#define LAUNCH(kernel) \
-  extern "C" void launch_##kernel(int splits, int runs, void** arguments) { call(kernel, splits, runs, arguments); }
+#define LAUNCH(kernel)                                                                          \
+  extern "C" bool launch_##kernel(int splits, int runs, int bytes, void** arguments) {          \
+    return call(kernel, splits, runs, bytes, arguments);                                        \
+  }
 
 LAUNCH(image_start)
 LAUNCH(image_start_gradient)

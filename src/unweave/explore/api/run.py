@@ -60,10 +60,16 @@ def intervene(view: RunView, body: Body) -> Answer:
 
 
 def swap(view: RunView, body: Body) -> Answer:
-    """{sheet: i} -> images that give content, images that give style, and all pairs of them, row by row."""
+    """{sheet: i} -> images that give content, images that give style, and all pairs of them, row by row.
+
+    {sheet: i, levels: j}, if codes have levels: content are levels 0 to j.
+    """
     if not view.sheets:
         raise UnweaveError("swaps need true images, and a method whose codes are content and style.")
-    return images_answer(view.swaps(_whole(body.get("sheet"), "sheet", view.sheets)))
+    sheet = _whole(body.get("sheet"), "sheet", view.sheets)
+    if view.model.content:
+        return images_answer(view.swaps(sheet))
+    return images_answer(view.swaps(sheet, 1 + _whole(body.get("levels"), "levels", len(view.levels) - 1)))
 
 
 def intervention(view: RunView, start: NDArray[np.int64], factor: int) -> dict[str, Any]:

@@ -127,9 +127,9 @@ KERNEL image_start(const u8* image, const u16* edge_w, const float* edge_bias, c
     correlate(address(big), address(weights), address(zeros), second_bias, sums);
     __syncthreads();
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int offset = small_place(i >> 2, i & 3);
-      const float* s = sums[i >> 2][i & 3];
+    for (int j = 0; j < 8; ++j) {
+      const int offset = small_place(j >> 2, j & 3);
+      const float* s = sums[j >> 2][j & 3];
       activate(small, offset, s[0], s[1]);
       activate(small, small_eight_on(offset), s[2], s[3]);
     }

@@ -9,10 +9,14 @@ keep them in shared memory, so neither they nor their gradients are ever written
 
 They serve 64 x 64 images of one or three channels and layers of 32 features, as in the published networks.
 All others use convolution.py and edge.py. The kernels are CUDA C++, compiled at run time by torch.
+
+They agree with float64 when their source is run on a CPU. Their speed on a GPU has not been measured, so they
+are used only if the environment variable UNWEAVE_FUSED_LAYERS is 1.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,12 +26,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+SWITCH = "UNWEAVE_FUSED_LAYERS"
 FEATURES, SIDE, TAPS, THREADS = 32, 64, 16, 256
 CHANNELS = (1, 3)
 LIKELIHOODS = ("bernoulli", "gaussian")
 # How many images' time a block needs to load weights and store gradients.
 FIXED_ROUNDS = 0.5
-RESERVED_BYTES = 1024  # of shared memory, for each block
 SOURCES = tuple(Path(__file__).parent / name for name in ("image_products.cu", "image_ends.cu"))
 
 
@@ -48,7 +52,8 @@ def fits(image: Tensor, edge: Tensor, inner: Tensor) -> bool:
     channels = image.shape[4]
     shapes = (tuple(edge.shape[1:]), tuple(inner.shape[1:]))
     return (
-        image.is_cuda
+        os.environ.get(SWITCH) == "1"
+        and image.is_cuda
         and image.dtype == torch.uint8
         and image.shape[2:4] == (SIDE, SIDE)
         and channels in CHANNELS
@@ -62,7 +67,7 @@ def start(image: Tensor, edge: Tensor, edge_bias: Tensor, inner: Tensor, bias: T
     """(P, B, 64, 64, C) -> (P, B, 16, 16, 32), after both convolutions."""
     runs, images, channels = len(image), image.shape[1], image.shape[4]
     out = inner.new_empty(runs, images, SIDE // 4, SIDE // 4, FEATURES)
-    each, splits = shares(runs, images, _blocks("image_start", channels, image.device))
+    each, splits = shares(runs, images, _blocks(image.device))
     kernel = _compiled("image_start", channels, "bernoulli", image.device)
     kernel.run((splits, runs), image, edge, edge_bias, inner, bias, out, images, each)
     return out
@@ -77,7 +82,7 @@ def start_gradient(
     """
     runs, images, channels = len(image), image.shape[1], image.shape[4]
     sizes = inner[0].numel(), edge[0].numel(), FEATURES
-    each, splits = shares(runs, images, _blocks("image_start_gradient", channels, image.device))
+    each, splits = shares(runs, images, _blocks(image.device))
     parts = torch.empty(runs, splits, sum(sizes), device=image.device)
     kernel = _compiled("image_start_gradient", channels, "bernoulli", image.device)
     kernel.run((splits, runs), image, gradient, edge, edge_bias, inner, parts, images, each)
@@ -119,7 +124,7 @@ def end(
 ) -> End:
     """(P, B, 16, 16, 32), the result of a ReLU, through both transposed convolutions to the likelihood."""
     runs, images, channels = len(image), image.shape[1], image.shape[4]
-    each, splits = shares(runs, images, _blocks("image_end", channels, image.device))
+    each, splits = shares(runs, images, _blocks(image.device))
     parts = torch.empty(runs, splits, sum(end_sizes(channels)), device=image.device)
     losses = torch.empty(runs, splits, device=image.device)
     to_features = torch.empty_like(features)
@@ -185,9 +190,9 @@ def shares(runs: int, images: int, at_once: int) -> tuple[int, int]:
 def shared_bytes(name: str, channels: int) -> int:
     """How much shared memory a block of the kernel uses; the same sums as in image_ends.cu."""
     big, small, weights, edge = 32 * 32 * 64, 16 * 16 * 64, TAPS * FEATURES * 64, TAPS * channels * 64
-    planes = -(-channels * 66 * 82 * 2 // 16) * 16
-    rows = 8 if channels == 1 else 4
-    products = TAPS * channels * ((rows + 2) * 32 + 4) * 4
+    planes = -(-channels * 66 * 82 * 2 // 128) * 128
+    rows = 32 if channels == 1 else 16
+    products = TAPS * ((rows + 2) * 32 + 4) * 4
     always = big + weights + edge + planes + 16
     return {
         "image_start": always,
@@ -220,8 +225,6 @@ def _compiled(name: str, channels: int, likelihood: str, device: torch.device) -
 
 
 @cache
-def _blocks(name: str, channels: int, device: torch.device) -> int:
-    """How many blocks run at once: limited by shared memory to one or two on each multiprocessor."""
-    properties = torch.cuda.get_device_properties(device)
-    of_each = properties.shared_memory_per_multiprocessor // (shared_bytes(name, channels) + RESERVED_BYTES)
-    return int(properties.multi_processor_count * max(1, of_each))
+def _blocks(device: torch.device) -> int:
+    """How many blocks run at once: their registers leave room for one on each multiprocessor."""
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)

@@ -45,7 +45,8 @@ class Attention(nn.Module):
 
     def _in_heads(self, x: Tensor) -> Tensor:
         """(P, B, N, C) -> (P B, heads, N, d)."""
-        return x.flatten(0, 1).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        heads: Tensor = x.flatten(0, 1).unflatten(-1, (self.heads, -1))
+        return heads.transpose(1, 2)
 
 
 class GroupNorm(nn.Module):
@@ -118,8 +119,8 @@ def zeroed(layer: Layer) -> Layer:
 
 def _each_row(layer: nn.Module, x: Tensor) -> Tensor:
     """A dense layer on (P, B, N, C)."""
-    rows: Tensor = layer(x.flatten(1, 2))
-    return rows.unflatten(1, x.shape[1:3])
+    rows: Tensor = layer(x.flatten(1, 2)).unflatten(1, x.shape[1:3])
+    return rows
 
 
 def _per_channel(values: Tensor, x: Tensor) -> Tensor:

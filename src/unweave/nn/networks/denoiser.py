@@ -101,7 +101,8 @@ class Denoiser(nn.Module):
                 y = torch.cat([y, skipped.pop()], dim=2)
             y = stage(y, embedded, tokens)
         patches: Tensor = at_least_float32(self.last(F.silu(self.norm(y))))
-        return F.pixel_shuffle(patches.flatten(0, 1), self.patch).unflatten(0, x.shape[:2])
+        images: Tensor = F.pixel_shuffle(patches.flatten(0, 1), self.patch).unflatten(0, x.shape[:2])
+        return images
 
 
 class Stage(nn.Module):
@@ -152,4 +153,5 @@ def resized(x: Tensor, resizing: Resizing) -> Tensor:
         return x
     images = x.flatten(0, 1)
     images = F.avg_pool2d(images, 2) if resizing == "half" else F.interpolate(images, scale_factor=2.0)
-    return images.unflatten(0, x.shape[:2])
+    of_runs: Tensor = images.unflatten(0, x.shape[:2])
+    return of_runs

@@ -1,4 +1,4 @@
-"""An autoencoder whose codes are quantised to a few numbers, with one codebook per dimension [1] or for all [2].
+"""An autoencoder with codes quantised to a few numbers: a codebook per dimension [1], or one for all [2].
 
 [1] Hsu, Dorrell, Whittington, Wu, Finn: Disentanglement via latent quantization, NeurIPS 2023.
 [2] Baykal, Kandemir, Unal: Disentanglement with factor quantized variational autoencoders, 2024.

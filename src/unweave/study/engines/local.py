@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 FULL = 3  # exit status of a worker that found the disk full
 STOPPED = 0  # a worker that was asked to stop has done what was asked
+HELD_BACK = {signal.SIGINT}
 MAX_IDLE_DEATHS = 20  # deaths of workers in a row without any task done: then something else is wrong
 
 
@@ -180,7 +182,23 @@ def _context() -> ForkServerContext | SpawnContext:
     wait_asleep()  # for the processes, which have not loaded torch
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["unweave.study.engines.local"])
+    _start_server()
     return context
+
+
+def _start_server() -> None:
+    """Start the server of processes with Ctrl-C held back, which its processes inherit until they can stop.
+
+    A process that is stopped while it starts would print a traceback to the terminal.
+    """
+    from multiprocessing import forkserver, resource_tracker
+
+    resource_tracker.ensure_running()  # its start would let signals through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
@@ -198,16 +216,18 @@ def _without_main_script() -> Iterator[None]:
 
 
 def _worker(path: Path, ledger_path: Path, post: Post, driver: Driver) -> None:
-    stop_on_signals()
-    # What a worker says goes into a file, so that it does not tear the driver's progress apart.
-    log = (path / WORKERS_LOG_FILE).open("a", buffering=1)
-    os.dup2(log.fileno(), 1)
-    os.dup2(log.fileno(), 2)
-    if post.gpu is not None:
-        # The process has not used CUDA yet. It sees one GPU, so that kernels and graphs cannot be on another.
-        os.environ["CUDA_VISIBLE_DEVICES"] = post.gpu
-    torch.set_num_threads(post.threads)
     try:
+        stop_on_signals()
+        # What a worker says goes into a file, so that it does not tear the driver's progress apart.
+        log = (path / WORKERS_LOG_FILE).open("a", buffering=1)
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
+        if post.gpu is not None:
+            # The process has not used CUDA yet. It sees one GPU, so kernels and graphs cannot be on another.
+            os.environ["CUDA_VISIBLE_DEVICES"] = post.gpu
+        torch.set_num_threads(post.threads)
         Worker(StudyFolder(path), Ledger(ledger_path), post.work, post.kinds, driver).run()
     except (Stopped, KeyboardInterrupt):
         sys.exit(STOPPED)

@@ -61,7 +61,7 @@ export function serverSource(id) {
     decode: (codes) => askManyImages(`${at}/decode`, codes),
     observe: (factors) => askImages(`${at}/observe`, { factors }),
     encode: async (factors) => (await askJson(`${at}/encode`, { factors })).mean,
-    swap: (sheet) => askImages(`${at}/swap`, { sheet }),
+    swap: (sheet, levels) => askImages(`${at}/swap`, { sheet, levels }),
     intervene: (factors, factor) => askJson(`${at}/intervene`, { factors, factor }),
   };
 }

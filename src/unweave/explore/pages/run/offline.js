@@ -21,7 +21,8 @@ function offlineSource({ run, decoder, weights, examples, interventions }) {
     bytes,
   });
   const shown = examples.map(({ image, code }) => ({ images: batch(bytesOf(image)), code }));
-  const swap = run.swap && shown.length ? { ...run.swap, sheets: shown.length } : null;
+  // Levels of a code need its encoder, which this page does not have.
+  const swap = run.swap?.content && shown.length ? { ...run.swap, sheets: shown.length } : null;
   const decode = async (codes) => {
     const bytes = new Uint8Array(codes.length * channels * height * width);
     let began = performance.now();

@@ -1,4 +1,4 @@
-// Swaps: the content of one image with the style of another, for methods whose codes have these two parts.
+// Swaps: the content of one image with the style of another, for methods whose codes have these two parts, or levels.
 
 import { colours, sized, tile } from "../../lib/drawing.js";
 import { latest, make, panel, saver, scrollBox } from "../../lib/elements.js";
@@ -6,19 +6,22 @@ import { latest, make, panel, saver, scrollBox } from "../../lib/elements.js";
 const [SIZE, GAP, CORNER] = [84, 8, 110]; // of an image, between sources and what is made of them, for the words
 
 export function swapsPanel({ run, view, source, report, select }) {
-  const { content, rows, columns, sheets } = run.swap;
+  const { rows, columns, sheets } = run.swap;
   const canvas = make("canvas", {
     role: "img",
     className: "wide",
     label: `${rows} rows and ${columns} columns of decoded images: content from the image at the left, style from the image at the top.`,
   });
+  const cut = run.swap.levels ? cutAt(run.swap.levels, () => ask()) : null;
   let shown = null;
   const draw = () => drawSheet(canvas, rows, columns, shown.images);
   const ask = latest(async () => {
     const sheet = view.sheet;
-    shown = { sheet, images: await source.swap(sheet) };
+    const levels = cut ? Number(cut.value) : undefined;
+    shown = { sheet, images: await source.swap(sheet, levels) };
     draw();
     canvas.dataset.sheet = sheet; // what is shown now
+    if (cut) canvas.dataset.levels = levels;
   }, report);
   const others = make("button", {
     type: "button",
@@ -26,14 +29,20 @@ export function swapsPanel({ run, view, source, report, select }) {
     onclick: () => select({ sheet: (view.sheet + 1) % sheets }),
   });
   const hint =
-    `Content (${latentsFrom(0, content)}) from the row, style (${latentsFrom(content, run.latents)}) from the column: ` +
+    `${partsOf(run)}: ` +
     `the images at the left and at the top are true ones, all others are ${run.decodes ? "decoded" : "the true images with the nearest codes"}.`;
   const element = panel(
     "swaps",
     "Content of one image, style of another",
     make("p", { className: "hint", textContent: hint }),
     scrollBox(canvas),
-    make("div", { className: "choice" }, others, saver(canvas, `${run.name}-swaps`)),
+    make(
+      "div",
+      { className: "choice" },
+      ...(cut ? [cut.parentElement] : []),
+      others,
+      saver(canvas, `${run.name}-swaps`),
+    ),
   );
   return {
     element,
@@ -43,6 +52,21 @@ export function swapsPanel({ run, view, source, report, select }) {
       if (what === "theme" && shown) draw();
     },
   };
+}
+
+// A choice of the last level that is content; the finest one is always style.
+function cutAt(levels, changed) {
+  const options = levels.slice(0, -1).map((level, i) => make("option", { value: i, textContent: level }));
+  const select = make("select", { onchange: changed }, ...options);
+  select.value = Math.floor(levels.length / 2) - 1;
+  make("label", { textContent: "Content up to level " }, select);
+  return select;
+}
+
+function partsOf({ swap, latents }) {
+  if (swap.levels) return "Coarse levels of the code from the row, the others from the column";
+  const [content, style] = [latentsFrom(0, swap.content), latentsFrom(swap.content, latents)];
+  return `Content (${content}) from the row, style (${style}) from the column`;
 }
 
 const latentsFrom = (first, end) => (end - first > 1 ? `z${first} to z${end - 1}` : `z${first}`);
