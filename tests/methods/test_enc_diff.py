@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -24,6 +24,7 @@ from unweave.nn.networks.concept_tokens import DiffusionAutoencoder
 from unweave.runs.run import Run
 from unweave.streams import Stream
 
+PARAMETERIZATIONS: tuple[Literal["eps", "v"], ...] = ("v", "eps")
 SMALL = EncDiff(context_dim=8, model_channels=16, levels=1, patch=2, ddim_steps=10)
 
 
@@ -46,26 +47,39 @@ def all_images() -> Images:
     return HALVES.observe(HALVES.factors_at(np.arange(len(HALVES))))
 
 
+def mean_square(difference: Images) -> float:
+    """As a share of the variance of the images, which are numbers from 0 to 1."""
+    images = all_images() / 255
+    return float(np.square(difference).mean() / np.square(images - images.mean(0)).mean())
+
+
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A short run with two codes, for images of two grey halves."""
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    """Short runs with two codes on images of two grey halves: the default, and one with the paper's error."""
     with pytest.MonkeyPatch.context() as patch:
         use_small_networks(patch)
-        trained = unweave.train(
-            SMALL,
-            HALVES,
-            out=tmp_path_factory.mktemp("enc_diff"),
-            device="cpu",
-            progress=False,
-            architecture="small",
-            seed=0,
-            batch=16,
-            latents=2,
-            steps=180,
-            learning_rate=5e-3,
-            warmup=0.05,
-        )
-    return trained
+        return {
+            target: unweave.train(
+                replace(SMALL, parameterization=target),
+                HALVES,
+                out=tmp_path_factory.mktemp(target),
+                device="cpu",
+                progress=False,
+                architecture="small",
+                seed=0,
+                batch=16,
+                latents=2,
+                steps=300,
+                learning_rate=5e-3,
+                warmup=0.05,
+            )
+            for target in PARAMETERIZATIONS
+        }
+
+
+@pytest.fixture(scope="module")
+def run(runs: dict[str, Run]) -> Run:
+    return runs["v"]
 
 
 @torch.no_grad()
@@ -73,7 +87,7 @@ def test_the_loss_is_the_error_of_velocity_or_noise() -> None:
     """By a loop over images: a_t of the time that was drawn, x from -1 to 1, and what the network predicts."""
     for method in (
         replace(SMALL, parameterization=target, loss_type=kind)
-        for target in ("v", "eps")
+        for target in PARAMETERIZATIONS
         for kind in ("l1", "l2")
     ):
         case = Played.of(method, seeds=(3, 4), images=5)
@@ -102,29 +116,37 @@ def test_the_loss_is_the_error_of_velocity_or_noise() -> None:
         torch.testing.assert_close(losses.terms["code_variance"], variances)
 
 
-def test_codes_give_images_back_and_each_is_one_half(run: Run) -> None:
-    """The claim of the paper in small: without a further term, the two codes are the two factors."""
-    images = all_images() / 255
-    codes = run.encode(all_images())
+def test_codes_hold_both_factors_and_give_images_back(run: Run) -> None:
+    """Six seeds had errors of 0.16 to 0.63 of the variance after 300 updates; the mean image has 1."""
+    images, codes = all_images() / 255, run.encode(all_images())
     rebuilt = run.reconstruct(all_images())
-    error = np.square(rebuilt - images).mean()
-    assert error < 0.5 * np.square(images - images.mean(0)).mean()
-    assert np.square(run.decode(codes[::-1]) - images).mean() > 4 * error
+    assert mean_square(rebuilt - images) < 0.4
     assert rebuilt == pytest.approx(run.decode(codes), abs=1e-4)
+    factors = HALVES.factors_at(np.arange(len(HALVES))).astype(float)
+    linear = np.column_stack([codes, np.ones(len(codes))])
+    missed = factors - linear @ np.linalg.lstsq(linear, factors)[0]
+    assert (missed.var(0) < 0.1 * factors.var(0)).all()
+
+
+def test_the_codes_of_an_image_decide_what_is_decoded(run: Run) -> None:
+    """Codes of images that differ in one half are decoded to images that differ in this half."""
+    images, codes = all_images() / 255, run.encode(all_images())
+    assert mean_square(run.decode(codes[::-1]) - images) > 4 * mean_square(run.decode(codes) - images)
     factors = HALVES.factors_at(np.arange(len(HALVES)))
-    alike = np.sort(np.abs(np.corrcoef(codes.T, factors.T)[:2, 2:]), axis=1)
-    assert alike[:, 1].min() > 0.85
-    assert alike[:, 0].max() < 0.5
+    for factor, half in ((0, slice(0, 4)), (1, slice(4, 8))):
+        black, white = (run.decode(codes[factors[:, factor] == value]) for value in (0, 5))
+        difference = (white - black).mean((0, 1, 3))
+        assert difference[half].mean() > 0.6
+        assert difference[half].mean() > 4 * np.abs(np.delete(difference, half)).mean()
 
 
-def test_a_code_changes_its_half_of_the_image(run: Run) -> None:
+def test_with_the_error_of_the_noise_a_short_run_leaves_codes_unused(runs: dict[str, Run]) -> None:
+    """Why the error of the velocity is the default: all other settings of these runs are the same."""
+    images, run = all_images() / 255, runs["eps"]
     codes = run.encode(all_images())
-    upper = int(np.abs(np.corrcoef(codes.T, HALVES.factors_at(np.arange(36))[:, 0])[:2, 2]).argmax())
-    low, high = np.repeat(codes.mean(0, keepdims=True), 2, axis=0)
-    low[upper], high[upper] = codes[:, upper].min(), codes[:, upper].max()
-    difference = np.abs(np.subtract(*run.decode(np.stack([low, high])))).mean((0, 2))
-    assert difference[:4].mean() > 0.3
-    assert difference[:4].mean() > 2 * difference[4:].mean()
+    errors = [mean_square(run.decode(chosen) - images) for chosen in (codes, codes[::-1])]
+    assert errors[0] > 1
+    assert errors[1] < 1.5 * errors[0]
 
 
 def test_tokens_are_a_layer_and_are_measured_as_blocks(run: Run) -> None:
@@ -135,9 +157,13 @@ def test_tokens_are_a_layer_and_are_measured_as_blocks(run: Run) -> None:
     assert isinstance(network, DiffusionAutoencoder)
     expected = network.tokens(torch.from_numpy(run.encode(images))[None])[0]
     torch.testing.assert_close(tokens, expected)
-    repeated = np.tile(tokens.numpy(), (10, 1, 1)), np.tile(factors, (10, 1))
-    scores = unweave.evaluate(*repeated, metrics="block_separation", points=(200, 100))
-    assert scores["block_separation"] > 0.3
+    repeated, values = np.tile(tokens.numpy(), (10, 1, 1)), np.tile(factors, (10, 1))
+    effort: dict[str, Any] = {"metrics": "block_mig", "points": (200, 100)}
+    scores = unweave.evaluate(repeated, values, **effort)
+    blocks = {"token0": range(8), "token1": range(8, 16)}
+    same = unweave.evaluate(repeated.reshape(360, 16), values, blocks=blocks, **effort)
+    assert scores["block_mig"] == same["block_mig"]
+    assert 0 < scores["block_mig"] < 1
 
 
 def test_codes_have_no_prior_and_decoding_cannot_be_exported_as_a_page(run: Run, tmp_path: Path) -> None:
