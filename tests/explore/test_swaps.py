@@ -13,10 +13,12 @@ from explore.browser import Browser
 from explore.conftest import Serve
 from explore.test_server import ask, error, run_address
 from training.tiny import TINY
+from unweave.display.pictures import to_bytes
+from unweave.errors import UnweaveError
 from unweave.explore import run_view
 from unweave.explore.export import export_page
 from unweave.explore.run_view import CONTENTS, STYLES, view_of
-from unweave.methods import GVAE, LORD, M2, MLVAE, AdversarialSplit, BetaVAE, DrNet
+from unweave.methods import GVAE, LORD, M2, MLVAE, AdversarialSplit, BetaVAE, DrNet, StyleGAN2
 from unweave.methods.method import Method
 from unweave.runs.run import Run
 from unweave.runs.store import write_tensors
@@ -161,3 +163,59 @@ def test_a_page_without_two_parts_has_no_such_panel(run_folder: Path, serve: Ser
         browser.wait_for("document.querySelector('.traversal canvas')?.dataset.drawn")
         assert browser.evaluate("document.querySelector('.swaps')") is None
     assert browser.errors == []
+
+
+@pytest.fixture(scope="module")
+def levels_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run whose codes have the levels 4x4, 8x8, 16x16 and 32x32."""
+    settings: dict[str, Any] = {"steps": 2, "batch": 4, "latents": 4, "device": "cpu"}
+    method = StyleGAN2(mapping_layers=2, channel_base=128, channel_max=16)
+    return unweave.train(method, TINY, out=tmp_path_factory.mktemp("runs"), **settings)
+
+
+def test_levels_of_a_code_are_swapped_from_the_level_that_is_chosen(
+    levels_run: Run, serve: Serve, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = view_of(levels_run)
+    monkeypatch.setattr(run_view, "open_run", lambda *_: view)
+    with serve(levels_run.path) as server:
+        at = run_address(server)
+        described = json.loads(ask(server, at)[1])["swap"]
+        assert described == {"levels": ["4x4", "8x8", "16x16", "32x32"], "rows": 4, "columns": 8, "sheets": 16}
+        _, body, _ = ask(server, f"{at}/swap", {"sheet": 2, "levels": 0})
+        images = view.sample.images[24:36]
+        expected = to_bytes(levels_run.mix(images[:4], images[4:], 1))
+        assert np.array_equal(np.frombuffer(body, np.uint8).reshape(44, 1, 32, 32)[12:], expected)
+        for wrong in (3, None):
+            said = f"levels must be a number from 0 to 2; got {wrong}."
+            assert error(ask(server, f"{at}/swap", {"sheet": 0, "levels": wrong})) == (409, said)
+        browser.open(server.url)
+        browser.wait_for(SHOWN.format(0))
+        hint = browser.evaluate("document.querySelector('.swaps .hint').textContent")
+        assert hint.startswith("Coarse levels of the code from the row, the others from the column")
+        assert browser.evaluate(f"{CANVAS}.dataset.levels") == "1", "half of the levels"
+        choose = "const select = document.querySelector('.swaps select'); select.value = 0;"
+        browser.evaluate(f"(() => {{ {choose} select.dispatchEvent(new Event('change')); }})()")
+        browser.wait_for(f"{CANVAS}.dataset.levels === '0'")
+        found = drawn(browser, 1, 3)
+        images = view.swaps(0, 1)
+        assert np.array_equal(found, enlarged(images[12 + 8 + 3, 0]))
+    assert browser.errors == []
+
+
+def test_an_exported_page_has_no_swaps_of_levels(levels_run: Run, tmp_path: Path, browser: Browser) -> None:
+    export_page(view_of(levels_run), tmp_path / "page.html")
+    browser.offline()
+    browser.open((tmp_path / "page.html").as_uri())
+    browser.wait_for("document.querySelector('.traversal canvas')?.dataset.drawn")
+    assert browser.evaluate("document.querySelector('.swaps')") is None
+    assert browser.errors == []
+
+
+def test_other_codes_have_no_levels(split_run: Run, levels_run: Run) -> None:
+    assert split_run.levels == ()
+    images = TINY.sample_images(3, 0)
+    with pytest.raises(UnweaveError, match="codes of gvae have no levels, so there is nothing to mix"):
+        split_run.mix(images, images, 1)
+    with pytest.raises(UnweaveError, match="levels must be a whole number from 1 to 3; got 4"):
+        levels_run.mix(images, images, 4)

@@ -83,7 +83,7 @@ def test_r1_of_a_linear_discriminator_is_the_square_of_its_weights() -> None:
     """The gradient at any image is v. The gradient of the penalty, a second derivative, is then 2 v."""
     v = torch.arange(8.0).view(2, 1, 2, 2)
     discriminator = LinearDiscriminator(v)
-    penalty = r1_penalty(discriminator, torch.randn(2, 5, 1, 2, 2))
+    penalty = r1_penalty(discriminator, torch.randn(2, 5, 1, 2, 2), 1)
     assert penalty.tolist() == [0 + 1 + 4 + 9, 16 + 25 + 36 + 49]
     [gradient] = torch.autograd.grad(penalty.sum(), [discriminator.v])
     torch.testing.assert_close(gradient, 2 * v)

@@ -122,6 +122,28 @@ def weights_but(network: nn.Module, *last: str) -> list[Tensor]:
 
 
 @torch.no_grad()
+def test_images_of_normal_numbers_have_uniform_codes_and_likely_categories() -> None:
+    """The normal quantiles of 0.025 and 0.975 are -0.95 and 0.95 of a uniform number from -1 to 1."""
+    quantile = 1.959963984540054
+    plain = Generator(RUNS, (1, 32, 32), 4)
+    numbers = torch.tensor([-quantile, 0, quantile, 0]).expand(2, 3, 4)
+    uniform = torch.tensor([-0.95, 0, 0.95, 0]).expand(2, 3, 4)
+    assert plain.drawn == 4
+    torch.testing.assert_close(plain.from_normal(numbers), plain.independent_logits(uniform))
+    with_categories = Generator(RUNS, (1, 32, 32), 3 + 2, 3)
+    prior = torch.tensor([[0.01, 0.98, 0.01], [0.5, 0.25, 0.25]])
+    assert with_categories.drawn == 3
+    rows = torch.tensor([[-quantile, 0, 0], [0.1, 0, 0], [quantile, 0, 0]]).expand(2, 3, 3)
+    classes = torch.tensor([[1, 1, 1], [0, 1, 2]])  # of the uniform numbers 0.025, 0.54 and 0.975
+    inputs = torch.cat([F.one_hot(classes, 3).float(), torch.zeros(2, 3, 2)], dim=-1)
+    torch.testing.assert_close(
+        with_categories.from_normal(rows, prior), with_categories.independent_logits(inputs)
+    )
+    equal = torch.full((2, 3), 1 / 3)
+    torch.testing.assert_close(with_categories.from_normal(rows), with_categories.from_normal(rows, equal))
+
+
+@torch.no_grad()
 def test_the_scale_of_normalised_weights_does_not_matter() -> None:
     discriminator, judge = ReadingDiscriminator(RUNS, SHAPE, 3), PairJudge(RUNS, SHAPE, 3)
     x, other = images("x", 4), images("other", 4)

@@ -37,7 +37,7 @@ from unweave.methods.step import elbo_terms as elbo_terms
 from unweave.methods.step import growth as growth
 from unweave.nn.distributions.gaussian import Gaussian, certain
 from unweave.nn.networks.architectures import build_decoder, build_encoder
-from unweave.nn.networks.coding import Decodes, Encodes
+from unweave.nn.networks.coding import Decodes, Encodes, Generates
 from unweave.nn.networks.vae import Decoder, Discriminator, Encoder
 from unweave.nn.optimiser import Adam as Adam
 from unweave.nn.optimiser import AdamW as AdamW
@@ -300,8 +300,19 @@ class Method(ABC):
         """Decoder output of codes of all latents, (P, B, all latents)."""
         return self.decode(networks, codes)
 
+    def prior_size(self, networks: Mapping[str, nn.Module], latents: int) -> int:
+        """How many standard normal numbers `from_prior` takes for an image."""
+        generators = [network for network in networks.values() if isinstance(network, Generates)]
+        return generators[0].drawn if generators else self.all_latents(networks, latents)
+
     def from_prior(self, networks: Mapping[str, nn.Module], numbers: Tensor) -> Tensor:
-        """Decoder output of (P, B, all latents) standard normal numbers, which are codes by default."""
+        """Decoder output of (P, B, prior size) standard normal numbers.
+
+        They are codes, unless a network makes images of other numbers.
+        """
+        for network in networks.values():
+            if isinstance(network, Generates):
+                return network.from_normal(numbers)
         return self.decode_all(networks, numbers)
 
     def latent_levels(self, networks: Mapping[str, nn.Module], latents: int) -> Mapping[str, int]:  # noqa: ARG002

@@ -167,7 +167,7 @@ class StyleGAN2(Method):
         of_real, of_fake = logits.chunk(2, dim=-1)
         unsure = softplus(-of_real).mean(-1) + softplus(of_fake).mean(-1)
         penalised = min(rows, group * -(-rows // (group * R1_SHARE)))
-        penalty = r1_penalty(discriminator, real[:, :penalised])
+        penalty = r1_penalty(discriminator, real[:, :penalised], group)
         terms = {
             "generator": softplus(-of_fake).mean(-1),
             "discriminator": unsure,
@@ -312,10 +312,10 @@ class StyleGAN2(Method):
         return Widths(self.channel_base, self.channel_max)
 
 
-def r1_penalty(discriminator: nn.Module, images: Tensor) -> Tensor:
-    """(P,): the mean squared norm of the gradient of D at images (P, B, c, h, w)."""
+def r1_penalty(discriminator: nn.Module, images: Tensor, group: int) -> Tensor:
+    """(P,): the mean squared norm of the gradient of D at images (P, B, c, h, w), in groups of that size."""
     images = images.detach().requires_grad_()
-    logits = discriminator(images, deviation_group(images.shape[1]))
+    logits = discriminator(images, group)
     [gradients] = torch.autograd.grad(logits.sum(), images, create_graph=True)
     return gradients.square().sum((-3, -2, -1)).mean(-1)
 

@@ -229,7 +229,7 @@ class Run:
         """Images of n codes drawn from the prior, of all latents of a method that has more than its codes."""
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
             raise UnweaveError(f"sample(n) draws n images, a whole number >= 0; got {n!r}.")
-        size = self.spec.method.all_latents(self.networks, self.spec.latents)
+        size = self.spec.method.prior_size(self.networks, self.spec.latents)
         stream, starts = Stream.of(seed).child("prior"), range(0, max(n, 1), self._chunk)
         drawn = [stream.skip(start).normal(min(self._chunk, n - start), size) for start in starts]
         numbers = [torch.from_numpy(part[None].astype(np.float32)).to(self.device) for part in drawn]

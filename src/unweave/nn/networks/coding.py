@@ -23,3 +23,15 @@ class Decodes(Protocol):
 
     def decode(self, codes: Tensor) -> Tensor:
         """Output of the decoder, (P, B, k c, h, w), for codes (P, B, D)."""
+
+
+@runtime_checkable
+class Generates(Protocol):
+    """A generator that is trained on other numbers than codes."""
+
+    @property
+    def drawn(self) -> int:
+        """How many numbers are drawn for an image."""
+
+    def from_normal(self, numbers: Tensor) -> Tensor:
+        """Its output for standard normal numbers (P, B, drawn), turned into those that it is trained on."""

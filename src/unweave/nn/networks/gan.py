@@ -88,6 +88,26 @@ class Generator(nn.Module):
             inputs.insert(0, one_hot(nearest, self.categories, codes.dtype))
         return self.independent_logits(torch.cat(inputs, dim=-1))
 
+    @property
+    def drawn(self) -> int:
+        """How many numbers are drawn for an image: codes, noise, and one for the category."""
+        return self.inputs - self.categories + (self.categories > 0)
+
+    def from_normal(self, numbers: Tensor, prior: Tensor | None = None) -> Tensor:
+        """Logits of standard normal numbers (P, B, drawn), turned into what the generator is trained on.
+
+        If there are categories, the first number decides which one. They have the probabilities `prior`
+        (P, K), by default equal ones.
+        """
+        uniform = (1 + torch.erf(numbers / math.sqrt(2))) / 2
+        inputs = [2 * uniform[..., int(self.categories > 0) :] - 1]
+        if self.categories:
+            equal = numbers.new_full((len(numbers), self.categories), 1 / self.categories)
+            ends = (equal if prior is None else prior).cumsum(-1)[:, None, :-1]
+            category = (uniform[..., :1] > ends).sum(-1, keepdim=True)
+            inputs.insert(0, one_hot(category, self.categories, numbers.dtype))
+        return self.independent_logits(torch.cat(inputs, dim=-1))
+
     def independent_logits(self, z: Tensor) -> Tensor:
         """Logits of each z, independent of the batch: features are normalised over fixed codes and noise.
 

@@ -30,6 +30,15 @@ class PriorGenerator(nn.Module):
         """Logits of images, as `Generator.decode`."""
         return self.generator.decode(codes)
 
+    @property
+    def drawn(self) -> int:
+        """How many numbers are drawn for an image."""
+        return self.generator.drawn
+
+    def from_normal(self, numbers: Tensor) -> Tensor:
+        """Logits of standard normal numbers, as `Generator.from_normal`; categories have their prior."""
+        return self.generator.from_normal(numbers, self.log_prior().exp())
+
     def log_prior(self) -> Tensor:
         """(P, K): the logarithms of the probabilities of the categories."""
         return self.prior_logits.log_softmax(-1)
