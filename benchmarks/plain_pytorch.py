@@ -35,16 +35,21 @@ def model() -> tuple[nn.Module, nn.Module]:
 
 
 def step_of(
-    networks: tuple[nn.Module, nn.Module], optimiser: torch.optim.Optimizer, draw: Callable[[], Tensor]
+    networks: tuple[nn.Module, nn.Module],
+    optimiser: torch.optim.Optimizer,
+    draw: Callable[[], Tensor],
+    bf16: bool = False,
 ) -> Callable[[], None]:
-    """One update, of images (64, 1, 64, 64) that are drawn for it."""
+    """One update, of images (64, 1, 64, 64) that are drawn for it; networks may compute in bfloat16."""
     encoder, decoder = networks
 
     def step() -> None:
         x = draw()
-        mean, log_var = encoder(x).chunk(2, dim=1)
-        z = mean + torch.exp(log_var / 2) * torch.randn_like(mean)
-        rec = F.binary_cross_entropy_with_logits(decoder(z), x, reduction="sum") / BATCH
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=bf16):
+            mean, log_var = encoder(x).float().chunk(2, dim=1)
+            z = mean + torch.exp(log_var / 2) * torch.randn_like(mean)
+            logits = decoder(z).float()
+        rec = F.binary_cross_entropy_with_logits(logits, x, reduction="sum") / BATCH
         kl = 0.5 * (mean.square() + log_var.exp() - log_var - 1).sum(1).mean()
         optimiser.zero_grad(set_to_none=True)
         (rec + 4 * kl).backward()
@@ -53,18 +58,22 @@ def step_of(
     return step
 
 
-def loop_step(device: torch.device) -> Callable[[], None]:
+def loop_step(
+    device: torch.device, channels_last: bool = False, bf16: bool = False, fused: bool = False
+) -> Callable[[], None]:
     """One update of one model; images are drawn by NumPy and sent to the device."""
-    encoder, decoder = (part.to(device) for part in model())
-    optimiser = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], 1e-4)
+    layout = torch.channels_last if channels_last else torch.contiguous_format
+    encoder, decoder = (part.to(device, memory_format=layout) for part in model())
+    optimiser = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], 1e-4, fused=fused or None)
     images = load("dsprites")
     generator = np.random.default_rng(0)
 
     def draw() -> Tensor:
         factors = np.stack([generator.integers(size, size=BATCH) for size in images.sizes], axis=1)
-        return torch.from_numpy(images.observe(factors)).to(device).float() / 255
+        drawn = torch.from_numpy(images.observe(factors)).to(device).float() / 255
+        return drawn.contiguous(memory_format=layout)
 
-    return step_of((encoder, decoder), optimiser, draw)
+    return step_of((encoder, decoder), optimiser, draw, bf16)
 
 
 def graph_step(device: torch.device) -> Callable[[], None]:

@@ -14,12 +14,18 @@ from unweave.methods.semi_supervised import SemiSupervised
 
 SHARED = [kind for kind in METHODS if not kind.own_networks]
 OWN = [kind for kind in METHODS if kind.own_networks]
+# Of networks that are large by default. What the tests look at does not depend on these sizes.
+SIZES: dict[str, dict[str, Any]] = {
+    "enc_diff": {"model_channels": 8, "levels": 1, "ddim_steps": 4},
+    "style_gan2": {"channel_base": 128, "channel_max": 16, "mapping_layers": 2},
+    "vd_vae": {"width": 16},
+}
 
 
 def variants(kind: type[Method]) -> list[Method]:
-    """A method by its defaults, and with each choice or switch changed, one at a time."""
-    kinds = get_type_hints(kind)
-    methods = [kind()]
+    """A method by its defaults, but for sizes, and with each choice or switch changed, one at a time."""
+    kinds, sizes = get_type_hints(kind), SIZES.get(kind.name, {})
+    methods = [kind(**sizes)]
     for setting in fields(kind):
         if _seen_elsewhere(kind, setting.name) or setting.default is MISSING:
             continue
@@ -27,7 +33,7 @@ def variants(kind: type[Method]) -> list[Method]:
         choices = (False, True) if hint is bool else get_args(hint) if get_origin(hint) is Literal else ()
         others = [choice for choice in choices if choice not in (setting.default, "vgg")]
         settings: list[dict[str, Any]] = [{setting.name: choice} for choice in others]
-        methods += [kind(**one) for one in settings]
+        methods += [kind(**sizes, **one) for one in settings]
     return methods
 
 

@@ -98,11 +98,17 @@ def frechet_distance(
 
 def distance_of_samples(first: ArrayLike, second: ArrayLike) -> float:
     """The Frechet distance of normal distributions with the means and covariances of samples (n, d)."""
-    moments = [
-        (rows.mean(axis=0), np.cov(rows, rowvar=False, ddof=1)) for rows in map(np.asarray, (first, second))
-    ]
-    (mean, covariance), (other_mean, other_covariance) = moments
-    return distance_of_normals(mean, covariance, other_mean, other_covariance)
+    samples = [np.asarray(rows, np.float64) for rows in (first, second)]
+    mean, other_mean = (rows.mean(axis=0) for rows in samples)
+    if min(map(len, samples)) >= samples[0].shape[1]:
+        covariance, other_covariance = (np.cov(rows, rowvar=False, ddof=1) for rows in samples)
+        return distance_of_normals(mean, covariance, other_mean, other_covariance)
+    # C = A^T A and C' = B^T B: the eigenvalues of C C' are the squared singular values of A B^T, which is
+    # the smaller matrix if there are few samples.
+    a, b = ((rows - rows.mean(axis=0)) / np.sqrt(len(rows) - 1) for rows in samples)
+    cross = np.linalg.svd(a @ b.T, compute_uv=False).sum()
+    within = np.square(a).sum() + np.square(b).sum() - 2 * cross
+    return max(0.0, float(np.square(mean - other_mean).sum() + within))
 
 
 def distance_of_normals(
