@@ -5,13 +5,15 @@ update of one model. The plain loop is the usual one (nn.Sequential, torch.optim
 its CUDA graph has the data on the device and is what a patient person makes of it. The last columns say which
 share of the measured copy bandwidth and matmul rate a model-step would take that stores all activations and
 reads them when needed: 60 MB and 5.2 GFLOP for one channel. Fused layers store fewer. "mixed" are ten
-runs of the six methods, two of them FactorVAE. `--profile` adds what a step of ours consists of.
+runs of the six methods, two of them FactorVAE. "fused" are the kernels of nn/kernels/image_ends.py, which are
+off by default. `--profile` adds what a step of ours consists of.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +31,7 @@ from benchmarks.plain_pytorch import graph_step, loop_step, rate
 
 from unweave.data import CATALOGUE, GroundTruth, load
 from unweave.methods import DIPVAE1, DIPVAE2, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE, Method
+from unweave.nn.kernels.image_ends import SWITCH as FUSED
 from unweave.nn.layers.precision import Precision
 from unweave.runs.spec import RunSpec
 from unweave.study import preset_named
@@ -60,11 +63,13 @@ class Case:
     channels: int
     precision: Precision
     runs: int
+    fused: bool = False
 
     @property
     def name(self) -> str:
         """What is trained."""
-        return f"{self.method}, {self.channels} channel{'s' if self.channels > 1 else ''}"
+        fused = ", fused" if self.fused else ""
+        return f"{self.method}, {self.channels} channel{'s' if self.channels > 1 else ''}{fused}"
 
     @property
     def specs(self) -> list[RunSpec]:
@@ -111,6 +116,7 @@ def cases(sizes: Sequence[int], precisions: Sequence[Precision]) -> list[Case]:
     ]
     found += [Case(method, channels, "bf16", largest) for channels in DATA for method in METHODS]
     found += [Case("mixed", channels, "bf16", len(MIXED)) for channels in DATA]
+    found += [Case("beta_vae", channels, "bf16", runs, fused=True) for channels in DATA for runs in sizes]
     return list(dict.fromkeys(found))
 
 
@@ -124,6 +130,7 @@ def images(channels: int) -> tuple[GroundTruth, Batches]:
 def timed(case: Case, profiled: bool) -> tuple[float, list[str]]:
     """Model-steps a second, and, if wanted, what they consist of."""
     data, batches = images(case.channels)
+    os.environ[FUSED] = "1" if case.fused else "0"
     update = Update(Population(case.specs, data.shape, DEVICE), batches, len(data))
     update.run(3 + GRAPH_STEPS)
     few = rate(lambda: update.run(GRAPH_STEPS), 3, DEVICE)
@@ -178,7 +185,7 @@ def measure(table: Table, chosen: Sequence[Case], with_profile: bool) -> None:
         found, lines = timed(case, with_profile and fastest and case.method in PROFILED)
         row(f"{case.name}, {case.precision}, P = {case.runs}", found)
         profiles += lines
-        if fastest:
+        if fastest and not case.fused:
             rates[case.method, case.channels] = found
         gc.collect()  # the population's memory is given back
         torch.cuda.empty_cache()
