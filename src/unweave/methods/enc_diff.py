@@ -80,6 +80,7 @@ class EncDiff(Method):
     name: ClassVar[str] = "enc_diff"
     has_prior: ClassVar[bool] = False
     own_networks: ClassVar[bool] = True
+    exportable: ClassVar[bool] = False
     least: ClassVar[Mapping[str, int]] = {
         "context_dim": 1,
         "levels": 1,

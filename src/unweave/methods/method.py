@@ -126,6 +126,8 @@ class Method(ABC):
     has_prior: ClassVar[bool] = True
     # Whether each code of an image is one of a few values, which metrics may count.
     discrete_codes: ClassVar[bool] = False
+    # Whether a page of the explorer can compute the decoder. Tracing one that is too large would take minutes.
+    exportable: ClassVar[bool] = True
     # Images that a trained run encodes or decodes at once; few where each needs much memory.
     largest_batch: ClassVar[int] = 4096
     # Fields of RunSpec whose defaults differ for this method, such as {"steps": 150_000}.
