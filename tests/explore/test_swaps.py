@@ -181,7 +181,7 @@ def test_levels_of_a_code_are_swapped_from_the_level_that_is_chosen(
     with serve(levels_run.path) as server:
         at = run_address(server)
         described = json.loads(ask(server, at)[1])["swap"]
-        assert described == {"levels": ["4x4", "8x8", "16x16", "32x32"], "rows": 4, "columns": 8, "sheets": 16}
+        assert described["levels"] == ["4x4", "8x8", "16x16", "32x32"]
         _, body, _ = ask(server, f"{at}/swap", {"sheet": 2, "levels": 0})
         images = view.sample.images[24:36]
         expected = to_bytes(levels_run.mix(images[:4], images[4:], 1))

@@ -71,8 +71,8 @@ def program_of(run: Run) -> Program:
     """From a code (d,) to the logits of its mean image, (c, h, w), both in a row."""
     if not run.spec.method.exportable:
         raise UnweaveError(
-            f"{run.spec.method.name} decodes in many passes, which a page cannot compute. Use unweave explore "
-            "without --export."
+            f"{run.spec.method.name} decodes in many passes, which a page cannot compute. Use unweave "
+            "explore without --export."
         )
     return trace_program(_Decoding(Run(run.folder, "cpu")), run.spec.latents, run.spec.method.name)
 

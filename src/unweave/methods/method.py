@@ -126,7 +126,7 @@ class Method(ABC):
     has_prior: ClassVar[bool] = True
     # Whether each code of an image is one of a few values, which metrics may count.
     discrete_codes: ClassVar[bool] = False
-    # Whether a page of the explorer can compute the decoder. Tracing one that is too large would take minutes.
+    # Whether a page of the explorer can compute the decoder. To trace one that is too large takes minutes.
     exportable: ClassVar[bool] = True
     # Images that a trained run encodes or decodes at once; few where each needs much memory.
     largest_batch: ClassVar[int] = 4096
