@@ -12,7 +12,14 @@ from torch import Tensor
 from nn.triton_device import CUDA, DEVICE, LOW, numbers, poison  # noqa: F401
 
 from unweave.nn.kernels import adam as kernels  # isort: skip
-from unweave.nn.optimiser import FIRST_MOMENT, SECOND_MOMENT, Adam, AdamW, PopulationOptimiser
+from unweave.nn.optimiser import (
+    FIRST_MOMENT,
+    SECOND_MOMENT,
+    Adam,
+    AdamW,
+    PopulationOptimiser,
+    _laid_out_as,
+)
 
 BETWEEN = 7.0  # fills the memory behind the tensors
 SETTINGS = Adam(beta1=0.5, beta2=0.9, epsilon=1e-3)  # so that each of them shows after a few steps
@@ -164,3 +171,12 @@ def test_a_gpu_takes_the_kernel(dtype: torch.dtype, optimiser: Adam | AdamW) -> 
         ours.update([turned], torch.tensor(step, device=DEVICE), rates.to(DEVICE))
     torch.testing.assert_close(ours.masters[0].cpu(), plain.masters[0], rtol=1e-5, atol=1e-6)
     assert torch.equal(ours.parameters[0], ours.masters[0].to(dtype))
+
+
+def test_gradients_that_kernels_cannot_read_in_pieces_of_16_bytes_are_copied() -> None:
+    """Views into a larger gradient, as of parameters that were stacked, may start anywhere."""
+    master, memory = torch.zeros(4, device=DEVICE), torch.arange(9.0, device=DEVICE)
+    assert _laid_out_as(master, memory[:4]).data_ptr() == memory.data_ptr()
+    moved = _laid_out_as(master, memory[1:5])
+    assert moved.data_ptr() % 16 == 0
+    assert moved.tolist() == [1, 2, 3, 4]

@@ -287,7 +287,7 @@ def _update_by_kernel(
 
 
 def _laid_out_as(master: Tensor, gradient: Tensor) -> Tensor:
-    """The gradient with the memory layout of the master."""
-    if gradient.stride() == master.stride():
+    """The gradient with the memory layout of the master, at an address that kernels can read 16 bytes from."""
+    if gradient.stride() == master.stride() and gradient.data_ptr() % 16 == 0:
         return gradient
     return torch.empty_like(master).copy_(gradient)
