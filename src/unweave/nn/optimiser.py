@@ -287,7 +287,7 @@ def _update_by_kernel(
 
 
 def _laid_out_as(master: Tensor, gradient: Tensor) -> Tensor:
-    """The gradient with the memory layout of the master, at an address that kernels can read 16 bytes from."""
+    """The gradient with the memory layout of the master, at an address that is a multiple of 16 bytes."""
     if gradient.stride() == master.stride() and gradient.data_ptr() % 16 == 0:
         return gradient
     return torch.empty_like(master).copy_(gradient)
