@@ -180,3 +180,29 @@ def test_gradients_that_kernels_cannot_read_in_pieces_of_16_bytes_are_copied() -
     moved = _laid_out_as(master, memory[1:5])
     assert moved.data_ptr() % 16 == 0
     assert moved.tolist() == [1, 2, 3, 4]
+
+
+def test_step_sizes_without_a_first_moment_are_those_of_the_formula() -> None:
+    """beta1 is 0 in StyleGAN2: only the second moment is corrected."""
+    rates = torch.tensor([0.1, 0.2], device=DEVICE)
+    found = kernels.step_sizes(torch.tensor(2, device=DEVICE), rates, 0.0, 0.99)
+    expected = [-rate * math.sqrt(1 - 0.99**3) for rate in (0.1, 0.2)]
+    assert found.tolist() == pytest.approx(expected, rel=1e-5)
+
+
+def test_many_parameters_take_several_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments of a kernel have a largest size, so parameters are updated in parts: here two at a time."""
+    monkeypatch.setattr(kernels, "MOST_PARAMETERS", 2)
+    rates, adam = torch.tensor([0.1, 0.2, 0.3]), []
+    starts = [numbers(seed, 3, 5 + 1000 * (seed % 2)).float() for seed in range(5)]
+    gradients = [numbers(10 + seed, *start.shape).float() for seed, start in enumerate(starts)]
+    for start, gradient in zip(starts, gradients, strict=True):
+        expected = plain_updates(start, [gradient], rates).masters[0]
+        moments = [torch.zeros_like(start).to(DEVICE) for _ in range(2)]
+        master = start.to(DEVICE)
+        adam.append((kernels.Updated(master, master, *moments, gradient.to(DEVICE)), expected))
+    s = SETTINGS
+    sizes = kernels.step_sizes(torch.tensor(0, device=DEVICE), rates.to(DEVICE), s.beta1, s.beta2)
+    kernels.adam([updated for updated, _ in adam], sizes, s.beta1, s.beta2, s.epsilon)
+    for updated, expected in adam:
+        torch.testing.assert_close(updated.master.cpu(), expected, rtol=1e-5, atol=1e-6)

@@ -154,7 +154,7 @@ class VDVAE(Method):
         }
         terms = {"reconstruction": rec, "kl": kl, "elbo": -(rec + kl)}
         for resolution, numbers in _by_resolution(network.layers).items():
-            terms[f"kl_{resolution}"] = layer_kl[numbers].sum(0)
+            terms[f"kl_{resolution}"] = torch.stack([layer_kl[number] for number in numbers]).sum(0)
         return Losses(players, terms)
 
     def encode(self, networks: Mapping[str, nn.Module], images: Tensor) -> Gaussian:

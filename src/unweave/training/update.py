@@ -220,22 +220,18 @@ class Update:
     def _play(self, batches: list[Batch], turn: list[PlayerState]) -> tuple[list[Losses], list[Gradients]]:
         """Losses and gradients of the players of a turn, before any of them is updated."""
         spec = self.population.specs[0]
-        # The autoencoder comes last: its gradients then need not wait for those of the other players, which
-        # are computed on the streams of their groups.
-        order = sorted(turn, key=lambda player: player.name == AUTOENCODER)
         with precision_context(spec.precision), _only(turn, self.population.players):
             contexts = self._contexts(batches, turn)
             losses = self._losses(contexts)
-            objectives = {id(player): self._objective(player, losses) for player in turn}
-            gradients = {
-                id(player): _gradients(
-                    objectives[id(player)], player, spec.gradient_clip, keep=player is not order[-1]
+            gradients = [
+                _gradients(
+                    self._objective(player, losses), player, spec.gradient_clip, keep=player is not turn[-1]
                 )
-                for player in order
-            }
+                for player in turn
+            ]
             self._join()
         del contexts  # held until here: streams of groups read tensors of this one
-        return losses, [gradients[id(player)] for player in turn]
+        return losses, gradients
 
     def _objective(self, player: PlayerState, losses: list[Losses]) -> Tensor:
         """(P,): what a player minimises; 0 in runs in which it has not started."""

@@ -208,7 +208,11 @@ def _can_compile(device: torch.device, channels: int) -> bool:
     properties = torch.cuda.get_device_properties(device)
     room = getattr(properties, "shared_memory_per_block_optin", 0)
     enough = (properties.major, properties.minor) >= (8, 0) and room >= shared_bytes("image_end", channels)
-    return enough and hasattr(torch.cuda, "_compile_kernel") and torch.version.hip is None
+    if not enough or not hasattr(torch.cuda, "_compile_kernel") or torch.version.hip is not None:
+        return False
+    from torch.utils.cpp_extension import CUDA_HOME
+
+    return CUDA_HOME is not None  # has the headers that torch compiles with
 
 
 @cache

@@ -7,6 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+MOST_KEYS = 65_535  # of a launch: the largest number of blocks in the second direction of a grid
+
 
 @triton.jit(do_not_specialize=["first"])
 def _random_kernel(
@@ -55,6 +57,7 @@ def _launch(
     first, rows = first_and_rows
     out = torch.empty(len(keys), rows, columns, dtype=dtype, device=keys.device)
     blocks = triton.cdiv(columns, 4)
-    grid = (triton.cdiv(rows * blocks, 256), len(keys))
-    _random_kernel[grid](keys, step, out, rows, columns, blocks, first, dtype == torch.float32, 256)
+    for some, drawn in zip(keys.split(MOST_KEYS), out.split(MOST_KEYS), strict=True):
+        grid = (triton.cdiv(rows * blocks, 256), len(some))
+        _random_kernel[grid](some, step, drawn, rows, columns, blocks, first, dtype == torch.float32, 256)
     return out

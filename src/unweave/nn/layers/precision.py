@@ -23,16 +23,20 @@ PRECISIONS: tuple[str, ...] = get_args(Precision)
 def precision_context(precision: Precision) -> Iterator[None]:
     """Products of float32 numbers on CUDA: shortened to TF32 for "tf32", exact for the others.
 
-    Put forward *and* backward pass inside. torch keeps this as a setting of the whole process, which is
-    restored at the end.
+    Convolutions of cuDNN always sum in the same order, so that a resumed run equals an uninterrupted one. Put
+    forward *and* backward pass inside. torch keeps these as settings of the whole process, which are restored
+    at the end.
     """
     check_precision(precision)
+    was_deterministic = torch.backends.cudnn.deterministic
+    torch.backends.cudnn.deterministic = True
     before = [(owner, name, _setting(owner, name)) for owner, name in _tf32_settings()]
     torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
     torch.backends.cudnn.allow_tf32 = precision == "tf32"
     try:
         yield
     finally:
+        torch.backends.cudnn.deterministic = was_deterministic
         for owner, name, value in before:
             setattr(owner, name, value)
 

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from unweave.nn.layers import Layer, Linear, heads
 from unweave.streams import Stream
@@ -40,7 +41,8 @@ class Attention(nn.Module):
         """(P, B, N, C) and (P, B, M, D) -> (P, B, N, C); the order of the M tokens does not matter."""
         query = self._in_heads(_each_row(self.query, x))
         key, value = map(self._in_heads, _each_row(self.key_and_value, tokens).chunk(2, dim=-1))
-        read = F.scaled_dot_product_attention(query, key, value)
+        with sdpa_kernel(SDPBackend.MATH):  # gradients of the faster ones are summed in any order on a GPU
+            read = F.scaled_dot_product_attention(query, key, value)
         return _each_row(self.output, read.transpose(1, 2).reshape(x.shape))
 
     def _in_heads(self, x: Tensor) -> Tensor:
