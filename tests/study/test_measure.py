@@ -221,6 +221,25 @@ def test_a_gpu_encodes_and_cores_make_what_does_not_fit_there(
     assert (found.seconds, found.gpu) == pytest.approx((seconds, gpu))
 
 
+def test_held_out_combinations_are_measured_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two parts of 10 s, and 7 s for what is lost between them; other data has one part."""
+    monkeypatch.setattr(evaluation_time, "metrics_time", lambda *_: (10.0, 0))
+    monkeypatch.setattr(evaluation_time, "encoding_time", lambda *_: 0.0)
+    monkeypatch.setattr(evaluation_time, "generalisation_time", lambda *_: 7.0)
+    names = ["dsprites", "dsprites:hold(x=0..15)"]
+    runs = [run for name in names for run in grid([{"name": "vae"}], data=name, seed="0-2")]
+    spec = StudySpec("s", tuple(runs), on=("training", "held_out"), representations=("mean",))
+    found = evaluation_time.evaluation_time(
+        spec, runs, {name: load(name) for name in names}, torch.device("cpu")
+    )
+    assert found.seconds == 3 * 10 + 3 * (2 * 10 + 7)
+
+
+def test_generalisation_is_timed_on_the_data() -> None:
+    spec = tiny_spec("0", points=(60, 30))
+    assert 0 < evaluation_time.generalisation_time(spec, load("dsprites:hold(shape=2,x<16)"), 3) < 60
+
+
 def test_a_grid_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluation_time, "metrics_time", lambda *_: (0.0, 2_915_000))
     monkeypatch.setattr(evaluation_time, "encoding_time", lambda *_: 0.75)

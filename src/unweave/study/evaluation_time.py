@@ -5,6 +5,7 @@ Neither takes longer or shorter for what a network has learned, so nothing has t
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from unweave.data.grid import Factors, Images
 from unweave.evaluation.device_encoder import can_make_images
 from unweave.evaluation.encoders import Posterior
 from unweave.evaluation.evaluate import Effort, measure_source
+from unweave.evaluation.generalisation import generalisation
 from unweave.evaluation.likelihoods import CHUNK
 from unweave.evaluation.parts import parts_to_measure
 from unweave.evaluation.sources import GroundTruthSource
@@ -61,9 +63,12 @@ def evaluation_time(
         alike = [run for run in runs if run.data == name]
         if not alike:
             continue
-        kinds = len(spec.representations) * len(parts_to_measure(name, spec.on))
+        parts = parts_to_measure(name, spec.on)
+        kinds = len(spec.representations) * len(parts)
         images = kinds * asked if truth.stochastic else min(kinds * asked, len(truth))
         total += len(alike) * kinds * metrics
+        if "held_out" in parts:
+            total += len(alike) * generalisation_time(spec, truth, alike[0].latents)
         encoding = encoding_time(alike[0], truth, device, jobs)
         if device.type == "cuda":
             gpu += len(alike) * images * encoding
@@ -97,6 +102,18 @@ def metrics_time(spec: StudySpec, truth: GroundTruth, latents: int, jobs: int = 
         scores = measure_source(source, metrics, "mean", effort, "made-up codes")
         taken = time.perf_counter() - start
     return taken - scores.seconds["encoding"], scores.images
+
+
+def generalisation_time(spec: StudySpec, truth: GroundTruth, latents: int) -> float:
+    """Seconds of `generalisation`, with codes that are mixtures of the pixels."""
+    mixing = Stream.of(0).normal(math.prod(truth.shape), latents)
+
+    def encode(images: NDArray[np.uint8]) -> NDArray[np.float64]:
+        return images.reshape(len(images), -1) / 255 @ mixing
+
+    start = time.perf_counter()
+    generalisation(encode, data=truth, points=spec.points, seed=spec.seed)
+    return time.perf_counter() - start
 
 
 def encoding_time(run: RunSpec, truth: GroundTruth, device: torch.device, threads: int = 1) -> float:
