@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from methods.host_tensors import sent_by
 from methods.played import Played
 from methods.variants import OWN, every_variant
 from nn import small_vgg
@@ -59,9 +60,19 @@ def test_players_do_not_move_each_other(method: Method) -> None:
 
 @every_variant(OWN)
 def test_nothing_is_made_on_another_device(method: Method) -> None:
-    losses = Played.of(method, device="meta").losses()
+    case = Played.of(method, device="meta")
+    losses = case.losses()
     for value in [*losses.players.values(), *losses.terms.values()]:
         assert value.device.type == "meta"
+    assert sent_by(case.losses) == [], "a CUDA graph cannot record copies from the host"
+
+
+def test_tensors_made_of_python_numbers_are_found() -> None:
+    numbers, index = torch.zeros(3, 4, device="meta"), torch.tensor([0, 2], device="meta")
+    assert sent_by(lambda: numbers[[0, 2]] + 1) == ["aten.index.Tensor"]
+    assert sent_by(lambda: numbers * torch.tensor([1.0, 2, 3, 4], device="meta")) == ["aten.mul.Tensor"]
+    assert sent_by(lambda: numbers + torch.ones(4).to("meta")) == ["aten._to_copy.default"]
+    assert sent_by(lambda: 2 * numbers[index].sum(0)) == []
 
 
 @every_variant(OWN)

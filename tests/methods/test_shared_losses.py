@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Normal, kl_divergence
 
+from methods.host_tensors import sent_by
 from methods.played import autoencoder_step
 from methods.variants import SHARED, every_variant, variants
 from unweave.methods import (
@@ -244,9 +245,11 @@ def test_there_is_one_loss_and_term_a_run_in_the_precision_of_the_networks(metho
 
 @every_variant(SHARED)
 def test_nothing_is_made_on_another_device(method: Method) -> None:
-    losses = Runs.of(0, 1, device="meta").losses(method)
+    runs = Runs.of(0, 1, device="meta")
+    losses = runs.losses(method)
     for value in [*losses.players.values(), *losses.terms.values()]:
         assert value.device.type == "meta"
+    assert sent_by(lambda: runs.losses(method)) == [], "a CUDA graph cannot record copies from the host"
 
 
 def holds_something_fixed(method: Method) -> bool:
