@@ -63,7 +63,10 @@ def loop_step(
 ) -> Callable[[], None]:
     """One update of one model; images are drawn by NumPy and sent to the device."""
     layout = torch.channels_last if channels_last else torch.contiguous_format
-    encoder, decoder = (part.to(device, memory_format=layout) for part in model())
+    encoder, decoder = (
+        part.to(device, memory_format=layout)  # type: ignore[call-overload]
+        for part in model()
+    )
     optimiser = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], 1e-4, fused=fused or None)
     images = load("dsprites")
     generator = np.random.default_rng(0)

@@ -213,8 +213,9 @@ def test_content_and_style_are_swapped(tmp_path: Path, asked: list[Any]) -> None
     images = TINY.observe(TINY.factors_at(np.arange(60)))[:: 60 // (CONTENTS + SHOWN)]
     sheet = labelled_sheet("swaps", swaps(run, images))
     codes = run.encode(images)
-    assert len(asked) == CONTENTS
-    for row, found in enumerate(asked):
+    [pairs] = asked
+    for row, found in enumerate(np.split(pairs, CONTENTS)):
+        assert len(found) == SHOWN - 1
         assert found[:, 0] == pytest.approx(np.full(SHOWN - 1, codes[row, 0]), abs=1e-6)
         assert found[:, 1:] == pytest.approx(codes[CONTENTS : CONTENTS + SHOWN - 1, 1:], abs=1e-6)
     # The first row and column show the images that give style and content, twice as large, 4 pixels apart.

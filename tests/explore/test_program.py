@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 import unweave
 from explore.browser import Browser
+from methods.variants import SIZES
 from training.tiny import TINY
 from unweave.errors import UnweaveError
 from unweave.explore.export import export_page
@@ -48,8 +49,8 @@ def drawn(rows: int, columns: int) -> NDArray[np.float32]:
 
 def made(kind: type[Method]) -> Method:
     names = {field.name for field in fields(kind)}
-    few = {name: value for name, value in {"labels": 20, "layers": 2}.items() if name in names}
-    return kind(**few)
+    few = {name: value for name, value in {"labels": 20, "layers": 2, "depth": 2}.items() if name in names}
+    return kind(**SIZES.get(kind.name, {}), **few)
 
 
 def runs_with_different_decoders(folder: Path) -> Iterator[Run]:

@@ -183,6 +183,7 @@ def test_levels_of_a_code_are_swapped_from_the_level_that_is_chosen(
         described = json.loads(ask(server, at)[1])["swap"]
         assert described["levels"] == ["4x4", "8x8", "16x16", "32x32"]
         _, body, _ = ask(server, f"{at}/swap", {"sheet": 2, "levels": 0})
+        assert view.sample is not None
         images = view.sample.images[24:36]
         expected = to_bytes(levels_run.mix(images[:4], images[4:], 1))
         assert np.array_equal(np.frombuffer(body, np.uint8).reshape(44, 1, 32, 32)[12:], expected)

@@ -17,7 +17,7 @@ class _Watch(TorchDispatchMode):
     """
 
     def __init__(self, known: Sequence[Tensor] = ()) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.known = {id(tensor): tensor for tensor in known}  # they must not end, or ids would be used again
         self.found: list[str] = []
 

@@ -198,9 +198,9 @@ def test_many_parameters_take_several_launches(monkeypatch: pytest.MonkeyPatch) 
     gradients = [numbers(10 + seed, *start.shape).float() for seed, start in enumerate(starts)]
     for start, gradient in zip(starts, gradients, strict=True):
         expected = plain_updates(start, [gradient], rates).masters[0]
-        moments = [torch.zeros_like(start).to(DEVICE) for _ in range(2)]
         master = start.to(DEVICE)
-        adam.append((kernels.Updated(master, master, *moments, gradient.to(DEVICE)), expected))
+        first, second = torch.zeros_like(master), torch.zeros_like(master)
+        adam.append((kernels.Updated(master, master, first, second, gradient.to(DEVICE)), expected))
     s = SETTINGS
     sizes = kernels.step_sizes(torch.tensor(0, device=DEVICE), rates.to(DEVICE), s.beta1, s.beta2)
     kernels.adam([updated for updated, _ in adam], sizes, s.beta1, s.beta2, s.epsilon)
