@@ -144,7 +144,8 @@ class Case:
 def depth(layers: int) -> Case:
     """A very deep VAE with so many layers of latents and the blocks of eight layers."""
     method = VDVAE(layers=layers, plain_blocks=max(0, 8 - layers))
-    return Case(lambda _: method, 20_000, bits_of_layers, is_likelihood=True)
+    all_of_one_layer = {"latents": method.zdim}
+    return Case(lambda _: method, 20_000, bits_of_layers, is_likelihood=True, settings=all_of_one_layer)
 
 
 def flow(**sizes: int) -> Case:
