@@ -190,9 +190,14 @@ def test_step_sizes_without_a_first_moment_are_those_of_the_formula() -> None:
     assert found.tolist() == pytest.approx(expected, rel=1e-5)
 
 
-def test_many_parameters_take_several_launches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arguments of a kernel have a largest size, so parameters are updated in parts: here two at a time."""
+@pytest.mark.parametrize("long", [False, True])
+def test_many_parameters_take_several_launches(monkeypatch: pytest.MonkeyPatch, long: bool) -> None:
+    """Arguments of a kernel have a largest size, so parameters are updated in parts: here two at a time.
+
+    If a parameter has too many numbers for 32 bits, they are counted in 64 bits.
+    """
     monkeypatch.setattr(kernels, "MOST_PARAMETERS", 2)
+    monkeypatch.setattr(kernels, "COUNTED_IN_64_BITS", 0 if long else kernels.COUNTED_IN_64_BITS)
     rates, adam = torch.tensor([0.1, 0.2, 0.3]), []
     starts = [numbers(seed, 3, 5 + 1000 * (seed % 2)).float() for seed in range(5)]
     gradients = [numbers(10 + seed, *start.shape).float() for seed, start in enumerate(starts)]

@@ -156,7 +156,7 @@ class RunModel:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The levels of the code, if the run's weights are at hand."""
+        """Names of the levels of the code, the coarsest first; empty without levels."""
         return self.run.levels
 
     def mix(self, coarse: Images, fine: Images, levels: int) -> Images:

@@ -304,18 +304,16 @@ class Method(ABC):
 
     def prior_size(self, networks: Mapping[str, nn.Module], latents: int) -> int:
         """How many standard normal numbers `from_prior` takes for an image."""
-        generators = [network for network in networks.values() if isinstance(network, Generates)]
-        return generators[0].drawn if generators else self.all_latents(networks, latents)
+        generator = _generator(networks)
+        return self.all_latents(networks, latents) if generator is None else generator.drawn
 
     def from_prior(self, networks: Mapping[str, nn.Module], numbers: Tensor) -> Tensor:
         """Decoder output of (P, B, prior size) standard normal numbers.
 
         They are codes, unless a network makes images of other numbers.
         """
-        for network in networks.values():
-            if isinstance(network, Generates):
-                return network.from_normal(numbers)
-        return self.decode_all(networks, numbers)
+        generator = _generator(networks)
+        return self.decode_all(networks, numbers) if generator is None else generator.from_normal(numbers)
 
     def latent_levels(self, networks: Mapping[str, nn.Module], latents: int) -> Mapping[str, int]:  # noqa: ARG002
         """How many of all latents enter the decoder at each level, the coarsest first; empty without levels.
@@ -323,6 +321,11 @@ class Method(ABC):
         Swaps take the first levels from one image and the others from another.
         """
         return {}
+
+
+def _generator(networks: Mapping[str, nn.Module]) -> Generates | None:
+    """The network that makes images of other numbers than codes, if there is one."""
+    return next((network for network in networks.values() if isinstance(network, Generates)), None)
 
 
 def code_discriminator(width: int = 1000, depth: int = 6) -> Callable[[Blueprint], Discriminator]:

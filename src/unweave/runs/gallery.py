@@ -19,7 +19,7 @@ from unweave.layout import (
 )
 from unweave.runs.run import Run, load
 from unweave.runs.views import (
-    content_of,
+    can_swap,
     example_images,
     reconstructions,
     swap_title,
@@ -82,7 +82,7 @@ def draw_pictures(run: Run) -> list[Path]:
     images = example_images(run)
     folder = run.path / PICTURES_FOLDER
     save(labelled_sheet(title(run), reconstructions(run, images)), folder / RECONSTRUCTIONS_FILE)
-    if content_of(run) or len(run.levels) > 1:
+    if can_swap(run):
         save(labelled_sheet(swap_title(run), swaps(run, images)), folder / SWAPS_FILE)
     rows = traversals(run, images)
     save(labelled_sheet(traversal_title(run), rows), folder / TRAVERSALS_FILE)

@@ -113,8 +113,7 @@ def swaps(
     The first `rows` images give content, the next `columns - 1` style. If codes have levels, content is the
     first `levels` of them, by default half.
     """
-    content = content_of(model)
-    if not content and len(model.levels) < 2:
+    if not can_swap(model):
         raise UnweaveError(
             f"{model.spec.method.name} does not split its code into content and style, so there is nothing "
             "to swap. Methods such as ml_vae, gvae and style_gan2 do."
@@ -127,20 +126,20 @@ def swaps(
         )
     chosen = images[: rows + columns - 1]
     styles = chosen[rows:]
-    if content:
+    if content := content_of(model):
         codes = model.encode(chosen)
         made = model.decode(swapped(codes[:rows], codes[rows:], content))
     else:
-        made = model.mix(chosen[:rows], styles, half_of_levels(model) if levels is None else levels)
+        made = model.mix(chosen[:rows], styles, _chosen_levels(model, levels))
     lines: list[Row] = [("style of these", np.concatenate([np.full_like(images[:1], 255), styles]))]
     for image, row in zip(chosen[:rows], np.split(to_bytes(made), rows), strict=True):
         lines.append(("content of the first", np.concatenate([image[None], row])))
     return lines
 
 
-def half_of_levels(model: Model) -> int:
-    """How many of the levels of its codes are content, unless somebody chooses."""
-    return len(model.levels) // 2
+def can_swap(model: Model) -> bool:
+    """Whether a code has content and style, or levels."""
+    return bool(content_of(model)) or len(model.levels) > 1
 
 
 def spans(model: Model, codes: NDArray[Any]) -> NDArray[Any]:
@@ -212,8 +211,13 @@ def swap_title(model: Model, levels: int | None = None) -> str:
     """What a sheet of swaps shows."""
     if content := content_of(model):
         return f"{title(model)}: content is z0 to z{content - 1}, style the rest"
-    first, last = model.levels[0], model.levels[(half_of_levels(model) if levels is None else levels) - 1]
+    first, last = model.levels[0], model.levels[_chosen_levels(model, levels) - 1]
     return f"{title(model)}: content is {first if first == last else f'{first} to {last}'}, style the rest"
+
+
+def _chosen_levels(model: Model, levels: int | None) -> int:
+    """How many levels are content: half of them, unless a number is given."""
+    return len(model.levels) // 2 if levels is None else levels
 
 
 def _chosen(dimensions: int | Sequence[int] | None, used: NDArray[Any]) -> list[int]:

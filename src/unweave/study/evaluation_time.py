@@ -58,6 +58,8 @@ def evaluation_time(
     encode. They also measure, `jobs` metrics at a time.
     """
     metrics, asked = metrics_time(spec, data[runs[0].data], runs[0].latents, jobs)
+    holding_out = [name for name in data if "held_out" in parts_to_measure(name, spec.on)][:1]
+    comparing = sum(generalisation_time(spec, data[name], runs[0].latents) for name in holding_out)
     total, gpu = 0.0, 0.0
     for name, truth in data.items():
         alike = [run for run in runs if run.data == name]
@@ -68,7 +70,7 @@ def evaluation_time(
         images = kinds * asked if truth.stochastic else min(kinds * asked, len(truth))
         total += len(alike) * kinds * metrics
         if "held_out" in parts:
-            total += len(alike) * generalisation_time(spec, truth, alike[0].latents)
+            total += len(alike) * comparing
         encoding = encoding_time(alike[0], truth, device, jobs)
         if device.type == "cuda":
             gpu += len(alike) * images * encoding

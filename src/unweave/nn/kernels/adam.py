@@ -17,6 +17,7 @@ import triton.language as tl
 from torch import Tensor
 
 BLOCK = 1024
+COUNTED_IN_64_BITS = 2**31 - BLOCK  # parameters with so many numbers, of all runs
 MOST_PARAMETERS = 64  # of a launch: arguments of a kernel have at most 32 kB, 56 bytes for each parameter
 
 
@@ -58,6 +59,8 @@ def _adam_kernel(
 ):  # fmt: skip
     # The number of the block's parameter, its count of numbers and its first block.
     block = tl.program_id(0)
+    if LONG:  # a parameter of all runs has more numbers than 32 bits can count
+        block, runs = block.to(tl.int64), runs.to(tl.int64)
     number, count, start = block * 0, counts[0] + block * 0, block * 0
     first_block = block * 0
     for k in tl.static_range(1, len(counts)):
@@ -66,10 +69,7 @@ def _adam_kernel(
         number = tl.where(is_later, k, number)
         count = tl.where(is_later, counts[k], count)
         start = tl.where(is_later, first_block, start)
-    block -= start
-    if LONG:  # a parameter of all runs has more numbers than 32 bits can count
-        block, count = block.to(tl.int64), count.to(tl.int64)
-    i = block * BLOCK + tl.arange(0, BLOCK)
+    i = (block - start) * BLOCK + tl.arange(0, BLOCK)
     here, run = i < runs * count, i // count
     master = tl.multiple_of(_address(masters, number).to(tl.pointer_type(tl.float32)), 16)
     first = tl.multiple_of(_address(firsts, number).to(tl.pointer_type(tl.float32)), 16)
@@ -136,5 +136,5 @@ def _launch(parameters: Sequence[Updated], sizes: Tensor, beta1: float, beta2: f
     _adam_kernel[(blocks,)](
         *columns, decays, counts, sizes, runs, 1 - beta1, beta2, 1 - beta2, epsilon,
         TYPES[one.gradient.dtype], TYPES[one.used.dtype], one.used.dtype != one.master.dtype,
-        one.decay is not None, runs * max(counts) >= 2**31 - BLOCK, BLOCK,
+        one.decay is not None, runs * max(counts) >= COUNTED_IN_64_BITS, BLOCK,
     )  # fmt: skip
