@@ -12,6 +12,7 @@ from torch import Tensor
 from nn.triton_device import CUDA, DEVICE, LOW, numbers, poison  # noqa: F401
 
 from unweave.nn.kernels import adam as kernels  # isort: skip
+from unweave.nn.layers.layer import ROUNDED_COPY
 from unweave.nn.optimiser import (
     FIRST_MOMENT,
     SECOND_MOMENT,
@@ -57,16 +58,16 @@ def update_by_kernel(
     optimiser: Adam | AdamW = SETTINGS,
 ) -> None:
     s = optimiser
-    sizes = kernels.step_sizes(torch.tensor(step, device=DEVICE), rates.to(DEVICE), s.beta1, s.beta2)
     decay = (s.weight_decay * rates).to(DEVICE) if isinstance(s, AdamW) else None
     updated = kernels.Updated(master, used, first, second, gradient, decay)
-    kernels.adam([updated], sizes, s.beta1, s.beta2, s.epsilon)
+    at = torch.tensor(step, device=DEVICE)
+    kernels.adam([updated], at, rates.to(DEVICE), s.beta1, s.beta2, s.epsilon)
 
 
 @settings(max_examples=15, deadline=None)
 @given(
     st.integers(1, 3),
-    st.sampled_from([1, 5, 1000, 1024, 1025, 2500]),
+    st.sampled_from([1, 5, 1000, 1024, 1025, 2500, 9000]),
     st.sampled_from([torch.float32, LOW]),
     st.integers(1, 4),
     st.integers(0, 1000),
@@ -109,10 +110,9 @@ def test_parameters_of_all_kinds_are_updated_together() -> None:
         parameters.append(kernels.Updated(master, used, first, second, gradient.to(DEVICE, dtype), on_device))
         plain = plain_updates(start, [gradient], rates, SETTINGS if decay is None else DECAYING)
         expected.append(plain.masters[0])
-    sizes = kernels.step_sizes(
-        torch.zeros((), dtype=torch.int64, device=DEVICE), rates.to(DEVICE), SETTINGS.beta1, SETTINGS.beta2
-    )
-    kernels.adam(parameters, sizes, SETTINGS.beta1, SETTINGS.beta2, SETTINGS.epsilon)
+    step = torch.zeros((), dtype=torch.int64, device=DEVICE)
+    s = SETTINGS
+    kernels.adam(parameters, step, rates.to(DEVICE), s.beta1, s.beta2, s.epsilon)
     for parameter, exact in zip(parameters, expected, strict=True):
         torch.testing.assert_close(parameter.master.cpu(), exact, rtol=1e-5, atol=1e-6)
         assert torch.equal(parameter.used, parameter.master.to(parameter.used.dtype))
@@ -173,6 +173,27 @@ def test_a_gpu_takes_the_kernel(dtype: torch.dtype, optimiser: Adam | AdamW) -> 
     assert torch.equal(ours.parameters[0], ours.masters[0].to(dtype))
 
 
+@pytest.mark.parametrize("compact", [False, True])
+def test_rounded_copies_of_parameters_follow_every_change(compact: bool) -> None:
+    """After updates by the kernel (on a GPU), a change of the masters, and a choice of runs."""
+    start, rates = numbers(3, 3, 6, 5), torch.tensor([0.1, 0.2, 0.3])
+    parameter = torch.nn.Parameter(1.01 * start.float().to(DEVICE))
+    setattr(parameter, ROUNDED_COPY, parameter.detach().bfloat16())
+    ours = PopulationOptimiser([parameter], SETTINGS, compact=compact and CUDA)
+    gradient = numbers(4, 3, 6, 5).float().to(DEVICE)
+    ours.update([gradient], torch.tensor(0, device=DEVICE), rates.to(DEVICE))
+    (used,) = ours.used
+    assert used.dtype == torch.bfloat16
+    assert torch.equal(used, parameter.detach().bfloat16())
+    with torch.no_grad():
+        parameter.mul_(3)
+    ours.round()
+    assert torch.equal(used, parameter.detach().bfloat16())
+    remaining = torch.nn.Parameter(parameter.detach()[1:].clone())
+    ours.select(torch.tensor([1, 2], device=DEVICE), [remaining])
+    assert ours.used == [remaining], "a new parameter has no copy until it is given one"
+
+
 def test_gradients_that_kernels_cannot_read_in_pieces_of_16_bytes_are_copied() -> None:
     """Views into a larger gradient, as of parameters that were stacked, may start anywhere."""
     master, memory = torch.zeros(4, device=DEVICE), torch.arange(9.0, device=DEVICE)
@@ -202,12 +223,69 @@ def test_many_parameters_take_several_launches(monkeypatch: pytest.MonkeyPatch, 
     starts = [numbers(seed, 3, 5 + 1000 * (seed % 2)).float() for seed in range(5)]
     gradients = [numbers(10 + seed, *start.shape).float() for seed, start in enumerate(starts)]
     for start, gradient in zip(starts, gradients, strict=True):
-        expected = plain_updates(start, [gradient], rates).masters[0]
+        expected = plain_updates(start.clone(), [gradient], rates).masters[0]
         master = start.to(DEVICE)
         first, second = torch.zeros_like(master), torch.zeros_like(master)
         adam.append((kernels.Updated(master, master, first, second, gradient.to(DEVICE)), expected))
     s = SETTINGS
-    sizes = kernels.step_sizes(torch.tensor(0, device=DEVICE), rates.to(DEVICE), s.beta1, s.beta2)
-    kernels.adam([updated for updated, _ in adam], sizes, s.beta1, s.beta2, s.epsilon)
+    step = torch.tensor(0, device=DEVICE)
+    kernels.adam([updated for updated, _ in adam], step, rates.to(DEVICE), s.beta1, s.beta2, s.epsilon)
     for updated, expected in adam:
         torch.testing.assert_close(updated.master.cpu(), expected, rtol=1e-5, atol=1e-6)
+
+
+def updated_in_bfloat16(
+    gradient: Tensor, step: Tensor, moments: tuple[Tensor, Tensor] | None = None
+) -> tuple[Tensor, Tensor]:
+    """The moments of weights (P, n) after an update, kept in bfloat16; they start at 0."""
+    master = torch.zeros_like(gradient).to(DEVICE)
+    first, second = moments or (torch.zeros_like(master, dtype=torch.bfloat16) for _ in range(2))
+    parameter = kernels.Updated(master, master, first, second, gradient.to(DEVICE))
+    rates, s = torch.full((len(gradient),), 0.1, device=DEVICE), SETTINGS
+    kernels.adam([parameter], step.to(DEVICE), rates, s.beta1, s.beta2, s.epsilon)
+    return first, second
+
+
+def test_compact_moments_are_rounded_without_bias() -> None:
+    """A number between two of bfloat16 becomes one of them; the mean over many is the number."""
+    count, value = 40_000, 0.12345
+    first, second = updated_in_bfloat16(torch.full((1, count), value), torch.tensor(3))
+    for moment, exact in (
+        (first, (1 - SETTINGS.beta1) * value),
+        (second, (1 - SETTINGS.beta2) * value**2),
+    ):
+        found = moment.double().cpu().unique()
+        assert len(found) == 2
+        assert found[0] < exact < found[1]
+        gap = float(found[1] - found[0])
+        assert gap < 2**-7 * exact, "they are neighbours"
+        # Five standard errors: the share that is rounded up has a deviation of at most half of the gap.
+        assert abs(float(moment.double().mean()) - exact) < 5 * gap / 2 / math.sqrt(count)
+
+
+def test_compact_moments_follow_changes_below_their_precision() -> None:
+    """Rounded to the nearest, a moment that changes by less than half of its last digit would stay."""
+    updates = 64
+    first = torch.ones(1, 20_000, dtype=torch.bfloat16, device=DEVICE)
+    second = first.clone()
+    for step in range(updates):
+        gradient = torch.full(first.shape, 1.004)  # moves the first moment by 0.002 at first, 1/4 of a digit
+        updated_in_bfloat16(gradient, torch.tensor(step), (first, second))
+    assert float(first.float().mean()) == pytest.approx(1.004, abs=2e-4)
+
+
+def test_noise_of_compact_moments_belongs_to_the_run_and_its_step() -> None:
+    """Alone, among others, at any place: the same bits. In another update they differ."""
+    gradient = 1.1 * numbers(1, 3, 2500).float()
+    together = updated_in_bfloat16(gradient, torch.tensor([5, 6, 5]))
+    for run, step in enumerate((5, 6, 5)):
+        alone = updated_in_bfloat16(gradient[run : run + 1], torch.tensor(step))
+        for ours, others in zip(alone, together, strict=True):
+            assert torch.equal(ours[0], others[run])
+    other = updated_in_bfloat16(gradient[:1], torch.tensor(6))
+    assert not torch.equal(other[0][0], together[0][0])
+
+
+def test_moments_that_bfloat16_holds_exactly_are_not_rounded() -> None:
+    first, _ = updated_in_bfloat16(torch.full((2, 1030), 2.0), torch.tensor(0))
+    assert bool((first == 2 * (1 - SETTINGS.beta1)).all())

@@ -45,7 +45,6 @@ class Emulated(NamedTuple):
 @pytest.fixture
 def kernels(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels on the device of the tests. Without a GPU, two blocks of each run work at once."""
-    monkeypatch.setenv(image_ends.SWITCH, "1")
     if CUDA:
         return
 
@@ -197,9 +196,20 @@ def test_blocks_fit_into_the_memory_of_a_multiprocessor(channels: int) -> None:
 
 def test_other_shapes_are_left_to_the_general_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     image, edge, _, inner, _ = case(1)
-    assert not image_ends.fits(image, edge, inner), "these kernels are used on demand only"
-    monkeypatch.setenv(image_ends.SWITCH, "1")
     assert image_ends.fits(image, edge, inner) == CUDA
     assert not image_ends.fits(image[:, :, :32, :32], edge, inner)
     assert not image_ends.fits(image.float(), edge, inner)
     assert not image_ends.fits(image, edge, inner[..., :16])
+    monkeypatch.setenv(image_ends.SWITCH, "0")
+    assert not image_ends.fits(image, edge, inner), "they can be switched off"
+
+
+@pytest.mark.skipif(not CUDA, reason="needs a GPU")
+def test_kernels_compile_where_the_headers_of_cuda_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on machines that have the driver and torch only."""
+    from torch.utils import cpp_extension
+
+    monkeypatch.setattr(cpp_extension, "CUDA_HOME", None)
+    image_ends._compiled.cache_clear()
+    assert image_ends._compiled("image_start", 1, "bernoulli", torch.device("cuda")).shared > 0
+    assert cpp_extension.CUDA_HOME is None

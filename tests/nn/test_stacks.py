@@ -14,6 +14,7 @@ from unweave.nn.kernels import edge, stacks  # isort: skip
 from unweave.nn.distributions.likelihood import reconstruction_loss
 from unweave.nn.layers import Layer, convolution, lay_out_for_kernels, through, through_to_likelihood
 from unweave.nn.layers.convolution import _for_kernels
+from unweave.nn.layers.layer import ROUNDED_COPY
 from unweave.nn.networks.architectures import build_decoder, build_encoder
 from unweave.nn.networks.published import PublishedDecoder, PublishedEncoder
 from unweave.streams import Stream
@@ -121,3 +122,18 @@ def test_likelihoods_without_a_kernel_are_computed_from_the_logits(monkeypatch: 
         stacks.up(small, *_for_kernels(in_order(layers))).cpu(), images / 255, "laplace"
     )
     torch.testing.assert_close(got.cpu(), expected)
+
+
+def test_bf16_kernels_read_the_rounded_copies_of_weights() -> None:
+    """Without rounding or copying anything; other precisions, and weights without a copy, ignore them."""
+    layers = in_order(layers_of(build_encoder, "released", 1))
+    copies = [layer.weight.detach().bfloat16() for layer in layers]
+    setattr(layers[0].weight, ROUNDED_COPY, copies[0])
+    _, _, parameters, found = _for_kernels(layers)
+    assert found == [copies[0], None, None, None]
+    weights, _ = stacks._ready(parameters, "bf16", found)
+    assert weights[0].data_ptr() == copies[0].data_ptr()
+    for weight, rounded in zip(weights, copies, strict=True):
+        assert torch.equal(weight, rounded.permute(0, 3, 4, 2, 1))
+    precise, _ = stacks._ready(parameters, "tf32", found)
+    assert all(weight.dtype == torch.float32 for weight in precise)

@@ -15,7 +15,7 @@ from torch import Tensor
 from unweave.errors import UnweaveError
 from unweave.nn.cpu_adam import adam_in_one_pass, is_large
 from unweave.nn.kernels.dispatch import has_triton
-from unweave.nn.layers import chosen
+from unweave.nn.layers import chosen, rounded_copy
 
 FIRST_MOMENT, SECOND_MOMENT, AVERAGE = "first_moment", "second_moment", "average"
 
@@ -42,11 +42,15 @@ class PopulationOptimiser:
     """Parameters of a player, (P, ...) each, with the state of its optimiser.
 
     Updates apply to the masters, which are float32. If a network holds a parameter in bfloat16, the master is
-    a separate tensor; otherwise it is the parameter itself.
+    a separate tensor; otherwise it is the parameter itself, of which there may be a rounded copy
+    (`layers.keep_rounded_copies`).
 
     With a `decay`, the moments also hold an exponential moving average of the masters. After t updates it is
     d average + (1 - d) master with d = min(decay, (1 + t) / (10 + t)), so that initial weights are soon
     forgotten. `skipped` counts the updates that a run did not make; None if none may be skipped.
+
+    The optimiser's own moments are float32, or, if they are `compact`, bfloat16, which only the kernels of a
+    GPU can update.
     """
 
     def __init__(
@@ -56,12 +60,16 @@ class PopulationOptimiser:
         names: Sequence[str] = (),
         decay: float = 0.0,
         may_skip: bool = False,
+        compact: bool = False,
     ) -> None:
         self.parameters = list(parameters)
         self.names = tuple(names)  # of the parameters, where the optimiser treats them differently
         self.masters = [parameter.detach() for parameter in self.parameters]
         self.settings, self.decay = settings, decay
-        self.moments = {name: [torch.zeros_like(p) for p in self.masters] for name in settings.moments}
+        dtype = torch.bfloat16 if compact else torch.float32
+        self.moments = {
+            name: [torch.zeros_like(p, dtype=dtype) for p in self.masters] for name in settings.moments
+        }
         if decay:
             self.moments[AVERAGE] = [master.clone() for master in self.masters]
         runs, device = len(self.masters[0]), self.masters[0].device
@@ -107,27 +115,30 @@ class PopulationOptimiser:
         for average, master in zip(self.moments[AVERAGE], self.masters, strict=True):
             average.lerp_(master, _for_each_run(share, master))
 
+    @property
+    def used(self) -> list[Tensor]:
+        """What the networks compute with: rounded copies of the masters, or the masters."""
+        return [
+            parameter if (copy := rounded_copy(parameter)) is None else copy for parameter in self.parameters
+        ]
+
     @torch.no_grad()
     def round(self) -> None:
-        """Copy the masters into the networks' rounded parameters."""
-        for parameter, master in self._rounded():
-            parameter.copy_(master)
+        """Copy the masters into the networks' rounded parameters and copies."""
+        for used, master in zip(self.used, self.masters, strict=True):
+            if used.dtype != master.dtype:
+                used.copy_(master)
 
     @torch.no_grad()
     def select(self, index: Tensor, parameters: Sequence[Tensor]) -> None:
         """Keep some runs only; `parameters` are the networks' parameters of these runs."""
-        rounded = {id(master) for _, master in self._rounded()}
         self.masters = [
-            chosen(master, index) if id(master) in rounded else parameter.detach()
+            chosen(master, index) if parameter.dtype != master.dtype else parameter.detach()
             for parameter, master in zip(parameters, self.masters, strict=True)
         ]
         self.moments = {name: [chosen(m, index) for m in tensors] for name, tensors in self.moments.items()}
         self.skipped = None if self.skipped is None else chosen(self.skipped, index)
         self.attach(parameters)
-
-    def _rounded(self) -> list[tuple[Tensor, Tensor]]:
-        pairs = zip(self.parameters, self.masters, strict=True)
-        return [(parameter, master) for parameter, master in pairs if parameter.dtype != master.dtype]
 
 
 @dataclass(frozen=True)
@@ -138,6 +149,9 @@ class Adam:
     p <- p - lr sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + epsilon)
 
     Differs from torch.optim.Adam in where epsilon is added, which matters in the first steps only.
+
+    With `compact`, a bf16 run on a GPU keeps m and v in bfloat16, rounded up or down at random. An update of
+    a large player is limited by memory, and takes a third less time.
     """
 
     moments: ClassVar[tuple[str, ...]] = (FIRST_MOMENT, SECOND_MOMENT)
@@ -145,6 +159,7 @@ class Adam:
     beta1: float = 0.9
     beta2: float = 0.999
     epsilon: float = 1e-8
+    compact: bool = False
 
     def update(
         self, state: PopulationOptimiser, gradients: Sequence[Tensor], step: Tensor, rate: Tensor
@@ -273,17 +288,17 @@ def _update_by_kernel(
     rate: Tensor,
     decays: Sequence[Tensor | None],
 ) -> None:
-    from unweave.nn.kernels.adam import Updated, adam, step_sizes
+    from unweave.nn.kernels.adam import Updated, adam
 
     s = settings
     moments = state.moments[FIRST_MOMENT], state.moments[SECOND_MOMENT]
     updated = [
         Updated(master, used.detach(), m, v, _laid_out_as(master, g), decay)
         for used, master, m, v, g, decay in zip(
-            state.parameters, state.masters, *moments, gradients, decays, strict=True
+            state.used, state.masters, *moments, gradients, decays, strict=True
         )
     ]
-    adam(updated, step_sizes(step, rate.contiguous(), s.beta1, s.beta2), s.beta1, s.beta2, s.epsilon)
+    adam(updated, step.contiguous(), rate.contiguous(), s.beta1, s.beta2, s.epsilon)
 
 
 def _laid_out_as(master: Tensor, gradient: Tensor) -> Tensor:

@@ -17,8 +17,8 @@ from unweave.methods.method import AUTOENCODER, Blueprint, Method, Phase, Player
 from unweave.methods.sampling import Sampling
 from unweave.nn.draws import PopulationDraws
 from unweave.nn.kernels.dispatch import has_triton
-from unweave.nn.layers import lay_out_for_kernels, select_runs, set_precision
-from unweave.nn.optimiser import PopulationOptimiser, optimiser_named
+from unweave.nn.layers import keep_rounded_copies, lay_out_for_kernels, select_runs, set_precision
+from unweave.nn.optimiser import Adam, PopulationOptimiser, optimiser_named
 from unweave.nn.schedule import Schedule, curve_of
 from unweave.runs.spec import RunSpec
 from unweave.runs.store import weights_in
@@ -158,6 +158,7 @@ class Population:
             if within:
                 for network in player.networks.values() if player.owner is None else ():
                     select_runs(network, within)
+                    keep_rounded_copies(network)
                 player.optimiser.select(torch.as_tensor(within, device=self.device), player.parameters())
             if player.owner is not None:
                 player.optimiser.masters = _masters_of(player.parameters(), player.owner)
@@ -216,10 +217,13 @@ class Population:
         decay, skip_above = (
             (0.0, 0.0) if player is None else (float(player.average), float(player.skip_above))
         )
-        optimiser = PopulationOptimiser(parameters, settings, names, decay, may_skip=skip_above > 0)
         precise = player is not None and player.precise and spec.precision == "bf16"
+        on_kernels = self.device.type == "cuda" and has_triton() and spec.precision == "bf16" and not precise
+        compact = on_kernels and isinstance(settings, Adam) and settings.compact
+        optimiser = PopulationOptimiser(parameters, settings, names, decay, skip_above > 0, compact)
         for network in networks.values():  # after the optimiser, whose masters must stay float32
             set_precision(network, "tf32" if precise else spec.precision)
+            keep_rounded_copies(network)
         rate = None if player_settings is None else player_settings.learning_rate
         last = first + len(parameters[0])
         state = PlayerState(name, first, last, networks, optimiser, rate, schedule, skip_above=skip_above)

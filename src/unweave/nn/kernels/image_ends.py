@@ -10,17 +10,18 @@ keep them in shared memory, so neither they nor their gradients are ever written
 They serve 64 x 64 images of one or three channels and layers of 32 features, as in the published networks.
 All others use convolution.py and edge.py. The kernels are CUDA C++, compiled at run time by torch.
 
-They agree with float64 when their source is run on a CPU. Their speed on a GPU has not been measured, so they
-are used only if the environment variable UNWEAVE_FUSED_LAYERS is 1.
+Set the environment variable UNWEAVE_FUSED_LAYERS to 0 to switch them off.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import torch
@@ -32,6 +33,7 @@ CHANNELS = (1, 3)
 LIKELIHOODS = ("bernoulli", "gaussian")
 # How many images' time a block needs to load weights and store gradients.
 FIXED_ROUNDS = 0.5
+_compiling = Lock()
 SOURCES = tuple(Path(__file__).parent / name for name in ("image_products.cu", "image_ends.cu"))
 
 
@@ -52,7 +54,7 @@ def fits(image: Tensor, edge: Tensor, inner: Tensor) -> bool:
     channels = image.shape[4]
     shapes = (tuple(edge.shape[1:]), tuple(inner.shape[1:]))
     return (
-        os.environ.get(SWITCH) == "1"
+        os.environ.get(SWITCH, "1") != "0"
         and image.is_cuda
         and image.dtype == torch.uint8
         and image.shape[2:4] == (SIDE, SIDE)
@@ -210,9 +212,11 @@ def _can_compile(device: torch.device, channels: int) -> bool:
     enough = (properties.major, properties.minor) >= (8, 0) and room >= shared_bytes("image_end", channels)
     if not enough or not hasattr(torch.cuda, "_compile_kernel") or torch.version.hip is not None:
         return False
-    from torch.utils.cpp_extension import CUDA_HOME
-
-    return CUDA_HOME is not None  # has the headers that torch compiles with
+    try:
+        _compiled("add_parts", 1, "bernoulli", device)
+    except (OSError, RuntimeError):  # torch's compiler is not installed, or is another version
+        return False
+    return True
 
 
 @cache
@@ -222,10 +226,27 @@ def _compiled(name: str, channels: int, likelihood: str, device: torch.device) -
     lines = [f"#define {word} {value}\n" for word, value in chosen.items()]
     source = "".join(lines + [path.read_text(encoding="utf-8") for path in SOURCES])
     shared = shared_bytes(name, channels)
-    with torch.cuda.device(device):
+    with torch.cuda.device(device), _headers_not_needed():
         kernel = torch.cuda._compile_kernel(source, name)
         kernel.set_shared_memory_config(shared)
     return Kernel(kernel, shared)
+
+
+@contextmanager
+def _headers_not_needed() -> Iterator[None]:
+    """Let torch compile where CUDA's headers are not installed: the kernels include none of them.
+
+    torch asks for their folder all the same. Its compiler comes with torch.
+    """
+    from torch.utils import cpp_extension
+
+    with _compiling:
+        before = cpp_extension.CUDA_HOME
+        cpp_extension.CUDA_HOME = before or str(Path(__file__).parent)
+        try:
+            yield
+        finally:
+            cpp_extension.CUDA_HOME = before
 
 
 @cache

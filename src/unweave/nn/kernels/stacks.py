@@ -21,15 +21,30 @@ from unweave.nn.kernels.branches import Branch
 from unweave.nn.kernels.dispatch import EDGE_CHANNELS
 
 
-def down(x: Tensor, paddings: Sequence[int], precision: str, parameters: Sequence[Tensor]) -> Tensor:
-    """Images (P, B, C, H, W), bytes or numbers, through convolutions: (P, B, features, h, w)."""
-    y: Tensor = _Down.apply(last_channels(x), tuple(paddings), precision, *parameters)
+def down(
+    x: Tensor,
+    paddings: Sequence[int],
+    precision: str,
+    parameters: Sequence[Tensor],
+    copies: Sequence[Tensor | None],
+) -> Tensor:
+    """Images (P, B, C, H, W), bytes or numbers, through convolutions: (P, B, features, h, w).
+
+    Parameters are weights and biases in turn. In bf16 there may be copies of the weights that are rounded.
+    """
+    y: Tensor = _Down.apply(last_channels(x), tuple(paddings), precision, tuple(copies), *parameters)
     return y.permute(0, 1, 4, 2, 3)
 
 
-def up(x: Tensor, paddings: Sequence[int], precision: str, parameters: Sequence[Tensor]) -> Tensor:
+def up(
+    x: Tensor,
+    paddings: Sequence[int],
+    precision: str,
+    parameters: Sequence[Tensor],
+    copies: Sequence[Tensor | None],
+) -> Tensor:
     """Features (P, B, C, h, w) through transposed convolutions: (P, B, channels, H, W)."""
-    y: Tensor = _Up.apply(last_channels(x), tuple(paddings), precision, *parameters)
+    y: Tensor = _Up.apply(last_channels(x), tuple(paddings), precision, tuple(copies), *parameters)
     return y.permute(0, 1, 4, 2, 3)
 
 
@@ -40,9 +55,10 @@ def up_to_likelihood(
     paddings: Sequence[int],
     precision: str,
     parameters: Sequence[Tensor],
+    copies: Sequence[Tensor | None],
 ) -> Tensor:
     """(P,): the `reconstruction_loss` of the logits and the images, bytes or numbers."""
-    arguments = last_channels(x), last_channels(images), likelihood, tuple(paddings), precision
+    arguments = last_channels(x), last_channels(images), likelihood, tuple(paddings), precision, tuple(copies)
     loss: Tensor = _UpToLikelihood.apply(*arguments, *parameters)
     return loss
 
@@ -52,9 +68,14 @@ class _Down(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, paddings: tuple[int, ...], precision: str, *parameters: Tensor
+        ctx: Any,
+        x: Tensor,
+        paddings: tuple[int, ...],
+        precision: str,
+        copies: tuple[Tensor | None, ...],
+        *parameters: Tensor,
     ) -> Tensor:
-        weights, biases = _ready(parameters, precision)
+        weights, biases = _ready(parameters, precision, copies)
         how, layers = products(precision), list(zip(weights, biases, paddings, strict=True))
         ctx.fused = not ctx.needs_input_grad[0] and len(weights) > 1 and image_ends.fits(x, *weights[:2])
         if ctx.fused:
@@ -95,7 +116,7 @@ class _Down(torch.autograd.Function):
                     ctx.dtype
                 )
         branch.join()
-        return to_x, None, None, *parameter_gradients
+        return to_x, None, None, None, *parameter_gradients
 
 
 class _Up(torch.autograd.Function):
@@ -103,9 +124,14 @@ class _Up(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, paddings: tuple[int, ...], precision: str, *parameters: Tensor
+        ctx: Any,
+        x: Tensor,
+        paddings: tuple[int, ...],
+        precision: str,
+        copies: tuple[Tensor | None, ...],
+        *parameters: Tensor,
     ) -> Tensor:
-        weights, biases = _ready(parameters, precision)
+        weights, biases = _ready(parameters, precision, copies)
         ctx.how, ctx.paddings, ctx.dtype = products(precision), paddings, x.dtype
         inputs = _up_to_last(x, weights, biases, paddings, ctx.how)
         ctx.save_for_backward(*inputs, *weights)
@@ -118,7 +144,7 @@ class _Up(torch.autograd.Function):
         g = edge.padded(gradients[0].to(inputs[0].dtype)).contiguous()
         to_bias = gradients[0].sum(dim=(1, 2, 3))
         to_x, parameter_gradients = _up_backward(g, to_bias, None, inputs, weights, ctx.paddings, ctx.how)
-        return to_x.to(ctx.dtype), None, None, *parameter_gradients
+        return to_x.to(ctx.dtype), None, None, None, *parameter_gradients
 
 
 class _UpToLikelihood(torch.autograd.Function):
@@ -130,9 +156,10 @@ class _UpToLikelihood(torch.autograd.Function):
         likelihood: str,
         paddings: tuple[int, ...],
         precision: str,
+        copies: tuple[Tensor | None, ...],
         *parameters: Tensor,
     ) -> Tensor:
-        weights, biases = _ready(parameters, precision)
+        weights, biases = _ready(parameters, precision, copies)
         ctx.how, ctx.paddings, ctx.dtype = products(precision), paddings, x.dtype
         # The fused kernel computes gradients, too, which the caller may not need.
         ctx.fused = (
@@ -173,11 +200,11 @@ class _UpToLikelihood(torch.autograd.Function):
             to_x, others = _up_inner_backward(
                 first, end.sums, scale, inputs, weights[:-2], ctx.paddings[:-2], ctx.how
             )
-            return to_x.to(ctx.dtype), None, None, None, None, *others, *last
+            return to_x.to(ctx.dtype), None, None, None, None, None, *others, *last
         to_x, parameter_gradients = _up_backward(
             first, second * scale[:, None], scale, inputs, weights, ctx.paddings, ctx.how
         )
-        return to_x.to(ctx.dtype), None, None, None, None, *parameter_gradients
+        return to_x.to(ctx.dtype), None, None, None, None, None, *parameter_gradients
 
 
 def _up_to_last(
@@ -257,15 +284,16 @@ def products(precision: str) -> str:
     return "tf32" if precision == "tf32" else "tf32x3"
 
 
-def _ready(parameters: Sequence[Tensor], precision: str) -> tuple[list[Tensor], list[Tensor]]:
+def _ready(
+    parameters: Sequence[Tensor], precision: str, copies: Sequence[Tensor | None]
+) -> tuple[list[Tensor], list[Tensor]]:
     """Weights as the kernels expect them, and biases."""
-    biases = [bias.contiguous() for bias in parameters[1::2]]
-    taps_first = [weight.permute(0, 3, 4, 2, 1) for weight in parameters[0::2]]
-    if precision != "bf16" or not all(weight.is_contiguous() for weight in taps_first):
-        return [ready_weight(weight, precision) for weight in parameters[0::2]], biases
-    weights = [torch.empty_like(weight, dtype=torch.bfloat16) for weight in taps_first]
-    torch._foreach_copy_(weights, taps_first)  # one launch for all layers
-    return weights, biases
+    weights, biases = parameters[0::2], [bias.contiguous() for bias in parameters[1::2]]
+    rounded = [
+        weight if copy is None or precision != "bf16" else copy
+        for weight, copy in zip(weights, copies, strict=True)
+    ]
+    return [ready_weight(weight, precision) for weight in rounded], biases
 
 
 def ready_weight(weight: Tensor, precision: str) -> Tensor:

@@ -27,8 +27,16 @@ from unweave.nn.layers.layer import (
     as_numbers,
     at_least_float32,
     glorot_uniform,
+    rounded_copy,
 )
-from unweave.nn.layers.network import chosen, lay_out_for_kernels, num_runs, select_runs, set_precision
+from unweave.nn.layers.network import (
+    chosen,
+    keep_rounded_copies,
+    lay_out_for_kernels,
+    num_runs,
+    select_runs,
+    set_precision,
+)
 
 __all__ = [
     "LEAKY_SLOPE",
@@ -46,9 +54,11 @@ __all__ = [
     "glorot_uniform",
     "have_kernels",
     "heads",
+    "keep_rounded_copies",
     "lay_out_for_kernels",
     "linear",
     "num_runs",
+    "rounded_copy",
     "select_runs",
     "set_precision",
     "through",

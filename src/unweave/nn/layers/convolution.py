@@ -42,6 +42,7 @@ from unweave.nn.layers.layer import (
     as_numbers,
     glorot_uniform,
     rounded,
+    rounded_copy,
 )
 from unweave.nn.layers.precision import Precision
 from unweave.streams import Stream
@@ -242,10 +243,11 @@ def have_kernels(layers: Sequence[Layer], x: Tensor) -> bool:
     )
 
 
-def _for_kernels(layers: Sequence[Layer]) -> tuple[list[int], str, list[Tensor]]:
-    """Paddings, precision, and parameters layer by layer, weights before biases."""
+def _for_kernels(layers: Sequence[Layer]) -> tuple[list[int], str, list[Tensor], list[Tensor | None]]:
+    """Paddings, precision, parameters layer by layer, weights before biases, and copies of weights."""
     paddings = [cast(Conv2d | ConvTranspose2d, layer).padding for layer in layers]
-    return paddings, layers[0].precision, [p for layer in layers for p in (layer.weight, layer.bias)]
+    parameters: list[Tensor] = [p for layer in layers for p in (layer.weight, layer.bias)]
+    return paddings, layers[0].precision, parameters, [rounded_copy(layer.weight) for layer in layers]
 
 
 def _runs_together(x: Tensor) -> bool:

@@ -18,6 +18,8 @@ from unweave.streams import Stream
 
 Activation: TypeAlias = Literal["none", "relu", "leaky_relu", "tanh"]
 
+ROUNDED_COPY = "rounded_copy"  # an attribute of a parameter
+
 LEAKY_SLOPE = 0.2  # TensorFlow's default, which the published discriminators had; torch's is 0.01
 
 
@@ -75,6 +77,12 @@ def activated(y: Tensor, activation: Activation) -> Tensor:
     if activation == "leaky_relu":
         return F.leaky_relu_(y, LEAKY_SLOPE)
     return torch.tanh_(y) if activation == "tanh" else y
+
+
+def rounded_copy(weight: Tensor) -> Tensor | None:
+    """The copy of a parameter in bfloat16 that its optimiser keeps up to date, if there is one."""
+    copy: Tensor | None = getattr(weight, ROUNDED_COPY, None)
+    return copy
 
 
 def rounded(precision: Precision, x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from unweave.errors import UnweaveError
+from unweave.nn.kernels.dispatch import has_kernel, has_triton
 from unweave.nn.layers.convolution import Conv2d, ConvTranspose2d
 from unweave.nn.layers.dense import Linear
-from unweave.nn.layers.layer import Layer
+from unweave.nn.layers.layer import ROUNDED_COPY, Layer
 from unweave.nn.layers.precision import Precision, check_precision
 
 
@@ -34,6 +35,18 @@ def lay_out_for_kernels(module: nn.Module) -> None:
         if isinstance(part, Conv2d | ConvTranspose2d):
             taps_first = part.weight.detach().permute(0, 3, 4, 2, 1).contiguous()
             part.weight = nn.Parameter(taps_first.permute(0, 4, 3, 1, 2))
+
+
+def keep_rounded_copies(module: nn.Module) -> None:
+    """Give the weights of convolutions that bf16 kernels compute a copy in bfloat16.
+
+    Only for networks whose weights are changed by an optimiser alone, which then updates the copies, too.
+    """
+    for part in module.modules():
+        if not isinstance(part, Conv2d | ConvTranspose2d) or part.precision != "bf16":
+            continue
+        if part.weight.is_cuda and has_triton() and has_kernel(part.weight, part.padding):
+            setattr(part.weight, ROUNDED_COPY, part.weight.detach().bfloat16())
 
 
 def num_runs(module: nn.Module) -> int:
