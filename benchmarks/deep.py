@@ -1,13 +1,18 @@
 """Deep methods next to a VAE on the same data: likelihoods, scores, rates, and what their papers claim.
 
     python benchmarks/deep.py OUT [--cases vae,glow] [--data dsprites,rooms] [--seeds 3] [--share 0.1]
+    python benchmarks/deep.py OUT --rates [--cases vae,glow] [--data dsprites]
 
 OUT gets `deep.csv`, a row for each run, and one picture of each data set: images of the data, samples and
 reconstructions of the first run of each case. Both are written again after each case, so a run that is
-interrupted loses one case. `--share` shortens all runs. No case starts after `--seconds`.
+interrupted loses one case. No case starts after `--seconds`.
 
-A case trains its seeds as one population, by the method's defaults unless CASES says otherwise. `rate` are
-its model-steps a second, `plain_rate` those of a plain loop: the same networks and losses, one model,
+A case trains its seeds as one population, by the method's defaults unless CASES says otherwise. `--share`
+shortens all runs. `--each SECONDS` shortens the runs of a case to what fits into so many seconds, by the
+rate of its first updates. The column `seconds` has the time that training took, `images` what each run saw.
+
+With `--rates`, OUT gets `rates.csv` instead: `rate` are model-steps a second of a population of all seeds,
+`one_rate` those of one run, and `plain_rate` those of a plain loop: the same networks and losses, one model,
 torch.optim.Adam, no CUDA graph.
 
 Bits per dimension: the VAEs' are their negative ELBO, an upper bound. On black and white data likelihoods
@@ -22,7 +27,7 @@ import math
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,13 +63,14 @@ from unweave.runs.views import Row
 from unweave.training.batches import batches_of
 from unweave.training.memory import train_what_fits
 from unweave.training.population import Population
-from unweave.training.trainer import Plan, default_precision, pick_device
-from unweave.training.update import Update
+from unweave.training.trainer import Plan, default_precision, pick_device, use_device
+from unweave.training.update import GRAPH_STEPS, Update
 
 METRICS = "mig, dci, sap, modularity, explicitness"
 IMBALANCED = "glyphs_centred:only(size=2):ojha_imbalance"
 SHOWN = 12  # images in a row of the picture
 PLAIN_STEPS = 20
+TIMED_SECONDS = 2.0  # how long updates are timed
 
 Measures = Callable[[Run], Mapping[str, float]]
 
@@ -130,14 +136,13 @@ class Case:
     data: str | None = None  # instead of that of the command line
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def specs(self, truth: GroundTruth, seeds: int, share: float, device: str) -> list[RunSpec]:
+    def specs(self, truth: GroundTruth, seeds: int, steps: int, device: str) -> list[RunSpec]:
         """The runs."""
         method = self.method(truth)
         settings = dict(self.settings)
         if self.is_likelihood:
             settings["likelihood"] = "bernoulli" if truth.binary else "gaussian_learned"
-        precision, steps = default_precision(device, method), max(1, round(share * self.steps))
-        settings |= {"data": truth.name, "steps": steps, "precision": precision}
+        settings |= {"data": truth.name, "steps": steps, "precision": default_precision(device, method)}
         return [spec_of(method, seed=seed, **settings) for seed in range(seeds)]
 
 
@@ -181,17 +186,30 @@ CASES: dict[str, Case] = {
 
 
 def trained(specs: list[RunSpec], truth: GroundTruth, folder: Path, device: str) -> tuple[list[Run], float]:
-    """The runs, trained as one population, and their model-steps a second."""
+    """The runs, trained as one population, and the seconds that it took."""
     begun = time.monotonic()
     folders = train_what_fits(specs, truth, [folder / spec.id for spec in specs], Plan(device))
     seconds = time.monotonic() - begun
-    runs = [Run(run_folder, pick_device(device), truth) for run_folder in folders]
-    return runs, sum(spec.steps for spec in specs) / seconds
+    return [Run(run_folder, pick_device(device), truth) for run_folder in folders], seconds
 
 
-def plain_rate(spec: RunSpec, truth: GroundTruth, device: torch.device) -> float:
+def update_rate(specs: list[RunSpec], truth: GroundTruth, device: str) -> float:
+    """Updates a second of a population in which all players have started."""
+    place = use_device(device)
+    population = Population(specs, truth.shape, place)
+    population.step.fill_(max(player.first_step for player in population.players))
+    update = Update(population, batches_of(truth, place), len(truth))
+    update.run(2 + GRAPH_STEPS)
+    few = rate(lambda: update.run(GRAPH_STEPS), 1, place)
+    return GRAPH_STEPS * rate(lambda: update.run(GRAPH_STEPS), max(1, round(TIMED_SECONDS * few)), place)
+
+
+def plain_rate(spec: RunSpec, truth: GroundTruth, device: str) -> float:
     """Updates a second of one model by a plain loop: autograd and torch.optim.Adam."""
-    update = Update(Population([spec], truth.shape, device), batches_of(truth, device), len(truth))
+    place = use_device(device)
+    population = Population([spec], truth.shape, place)
+    population.step.fill_(max(player.first_step for player in population.players))
+    update = Update(population, batches_of(truth, place), len(truth))
     optimisers: dict[str, torch.optim.Optimizer] = {}
 
     def step() -> None:
@@ -203,7 +221,7 @@ def plain_rate(spec: RunSpec, truth: GroundTruth, device: torch.device) -> float
                 parameter.grad = gradient.to(parameter.dtype)
             optimisers[player.name].step()
 
-    return rate(step, PLAIN_STEPS, device)
+    return rate(step, PLAIN_STEPS, place)
 
 
 def rows_of(label: str, run: Run, truth: GroundTruth) -> list[Row]:
@@ -222,24 +240,76 @@ def shown(truth: GroundTruth) -> Images:
 def scores_of(label: str, case: Case, run: Run) -> dict[str, Any]:
     """A row of the table."""
     spec = run.spec
-    names = {"data": spec.data, "case": label, "method": str(spec.method), "seed": spec.seed}
-    sizes = {"steps": spec.steps, "batch": spec.batch, "latents": spec.latents, "precision": spec.precision}
+    names: dict[str, Any] = {"data": spec.data, "case": label, "method": str(spec.method), "seed": spec.seed}
+    sizes: dict[str, Any] = {"steps": spec.steps, "batch": spec.batch, "images": spec.steps * spec.batch}
+    sizes |= {"latents": spec.latents, "precision": spec.precision}
     return names | sizes | dict(unweave.evaluate(run, metrics=METRICS)) | dict(case.measures(run))
+
+
+@dataclass(frozen=True)
+class Length:
+    """How many runs of each case there are, and how long they are."""
+
+    seeds: int
+    share: float
+    each: float
+    device: str
+
+    def specs(self, case: Case, truth: GroundTruth) -> list[RunSpec]:
+        """The runs of a case."""
+        steps = max(1, round(self.share * case.steps))
+        specs = case.specs(truth, self.seeds, steps, self.device)
+        if self.each < math.inf:
+            fitting = int(self.each * update_rate(specs, truth, self.device))
+            specs = case.specs(truth, self.seeds, max(1, min(steps, fitting)), self.device)
+        return specs
+
+
+def results_of(
+    label: str, truth: GroundTruth, specs: list[RunSpec], device: str
+) -> Iterator[tuple[dict[str, Any], list[Row]]]:
+    """The row of each run of a case in the table, and the pictures of the first."""
+    with tempfile.TemporaryDirectory() as place:
+        runs, seconds = trained(specs, truth, Path(place), device)
+        beside = {"runs": len(runs), "seconds": round(seconds, 1)}
+        for run in runs:
+            pictures = rows_of(label, run, truth) if run is runs[0] else []
+            yield scores_of(label, CASES[label], run) | beside, pictures
+
+
+def rates_of(label: str, truth: GroundTruth, length: Length) -> dict[str, Any]:
+    """A row of the table of rates."""
+    specs = CASES[label].specs(truth, length.seeds, CASES[label].steps, length.device)
+    spec = specs[0]
+    names: dict[str, Any] = {"data": spec.data, "case": label, "precision": spec.precision}
+    rates = {
+        "rate": len(specs) * update_rate(specs, truth, length.device),
+        "one_rate": update_rate(specs[:1], truth, length.device),
+        "plain_rate": plain_rate(specs[0], truth, length.device),
+    }
+    return (
+        names
+        | {"batch": spec.batch, "runs": len(specs)}
+        | {name: round(number, 1) for name, number in rates.items()}
+    )
 
 
 def main() -> None:
     """Train and measure, case by case."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--data", default="dsprites,rooms")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--share", type=float, default=1.0)
+    parser.add_argument("--each", type=float, default=math.inf)
     parser.add_argument("--seconds", type=float, default=math.inf)
+    parser.add_argument("--rates", action="store_true")
     parser.add_argument("--device", default="auto")
     options = parser.parse_args()
-    started, device = time.monotonic(), pick_device(options.device)
+    started = time.monotonic()
     options.out.mkdir(parents=True, exist_ok=True)
+    length = Length(options.seeds, options.share, options.each, options.device)
     table: list[dict[str, Any]] = []
     pictures: dict[str, list[Row]] = {}
     names: list[tuple[str, str]] = [
@@ -247,22 +317,28 @@ def main() -> None:
         for label in options.cases.split(",")
         for data in (CASES[label].data or options.data).split(",")
     ]
-    with tempfile.TemporaryDirectory() as place:
-        for label, data in names:
-            if time.monotonic() - started > options.seconds:
-                break
-            case, truth = CASES[label], load(data)
-            specs = case.specs(truth, options.seeds, options.share, options.device)
-            plain = plain_rate(specs[0], truth, device)
-            runs, ours = trained(specs, truth, Path(place), options.device)
-            rates = {"runs": len(runs), "rate": round(ours, 1), "plain_rate": round(plain, 1)}
-            table += [scores_of(label, case, run) | rates for run in runs]
-            pd.DataFrame(table).to_csv(options.out / "deep.csv", index=False)
+    for label, data in names:
+        if time.monotonic() - started > options.seconds:
+            break
+        truth = load(data)
+        if options.rates:
+            table.append(rates_of(label, truth, length))
+            pd.DataFrame(table).to_csv(options.out / "rates.csv", index=False)
+        else:
             rows = pictures.setdefault(data, [("images", shown(truth))])
-            rows += rows_of(label, runs[0], truth)
-            file = f"deep-{data.partition(':')[0]}.png"
-            sheet_figure(f"{data}, first run of each case", rows).savefig(options.out / file)
-            print(f"{time.monotonic() - started:.0f} s: {label} on {data}, {ours:.0f}/s, plain {plain:.0f}/s")
+            specs = length.specs(CASES[label], truth)
+            for scores, drawn in results_of(label, truth, specs, options.device):
+                table.append(scores)
+                rows += drawn
+                pd.DataFrame(table).to_csv(options.out / "deep.csv", index=False)
+            draw(options.out, data, rows)
+        print(f"{time.monotonic() - started:.0f} s: {label} on {data}", flush=True)
+
+
+def draw(out: Path, data: str, rows: list[Row]) -> None:
+    """Write the picture of a data set."""
+    file = f"deep-{data.partition(':')[0]}.png"
+    sheet_figure(f"{data}, first run of each case", rows).savefig(out / file)
 
 
 if __name__ == "__main__":

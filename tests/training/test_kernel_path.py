@@ -6,7 +6,7 @@ import torch
 from nn.triton_device import DEVICE
 from training.tiny import TINY
 from unweave.methods import BetaVAE, FactorVAE
-from unweave.nn.layers import Layer
+from unweave.nn.layers import Layer, dense
 from unweave.nn.layers import convolution as layers
 from unweave.runs.spec import RunSpec
 from unweave.training.batches import HostBatches
@@ -31,6 +31,7 @@ def trained() -> tuple[list[dict[str, torch.Tensor]], list[dict[str, torch.Tenso
 
 def test_both_paths_train_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layers, "have_kernels", lambda *_: False)
+    monkeypatch.setattr(dense, "is_on_kernels", lambda *_: False)
     plain = trained()
     asked = []
 
@@ -39,6 +40,7 @@ def test_both_paths_train_alike(monkeypatch: pytest.MonkeyPatch) -> None:
         return True
 
     monkeypatch.setattr(layers, "have_kernels", kernels)
+    monkeypatch.setattr(dense, "is_on_kernels", lambda *_: True)
     ours = trained()
     # On a GPU the update is recorded once more, as a graph.
     assert asked == [layers.Conv2d, layers.ConvTranspose2d] * (len(asked) // 2)

@@ -108,7 +108,7 @@ class BottomUp(nn.Module):
         for layer, size in enumerate(reversed(sizes[:-1]), 2):
             names = f"ladder.mean{layer}", f"ladder.log_var{layer}"
             self.dense.append(Linear(streams, f"ladder.dense{layer}", inputs, WIDTH, "relu"))
-            self.heads.append(heads(streams, names, WIDTH, size))
+            self.heads.append(heads(streams, names, WIDTH, size, last=True))
             inputs = WIDTH
 
     def forward(self, images: Tensor) -> list[Gaussian]:
@@ -127,7 +127,7 @@ class Prior(nn.Module):
     def __init__(self, streams: Sequence[Stream], layer: int, above: int, size: int) -> None:
         super().__init__()
         self.dense = Linear(streams, f"prior{layer}.dense", above, WIDTH, "relu")
-        self.heads = heads(streams, (f"prior{layer}.mean", f"prior{layer}.log_var"), WIDTH, size)
+        self.heads = heads(streams, (f"prior{layer}.mean", f"prior{layer}.log_var"), WIDTH, size, last=True)
 
     def forward(self, z: Tensor) -> Gaussian:
         """p(z_l | z_l+1, ..., z_L)."""

@@ -85,7 +85,7 @@ class PublishedEncoder(Encoder):
             channels, height, width = outputs, height // 2, width // 2
         widths = (height * width * channels, *plan.encoder)
         self.dense = dense_layers(streams, "encoder", widths, "relu")
-        self.heads = heads(streams, ("encoder.mean", "encoder.log_var"), widths[-1], latents)
+        self.heads = heads(streams, ("encoder.mean", "encoder.log_var"), widths[-1], latents, last=True)
 
     def features(self, images: Tensor) -> Tensor:
         """The output of the last dense layer."""

@@ -55,7 +55,7 @@ class ResNetEncoder(Encoder):
             channels = outputs
         inputs = channels * math.prod(_smallest(shape))
         self.dense = dense_layers(streams, "encoder", (inputs, WIDTH), "relu")
-        self.heads = heads(streams, ("encoder.mean", "encoder.log_var"), WIDTH, latents)
+        self.heads = heads(streams, ("encoder.mean", "encoder.log_var"), WIDTH, latents, last=True)
 
     def features(self, images: Tensor) -> Tensor:
         """The output of the dense layer."""

@@ -136,7 +136,7 @@ class Reader(nn.Module):
     def __init__(self, streams: Sequence[Stream], name: str, inputs: int, size: int) -> None:
         super().__init__()
         self.dense = Linear(streams, f"{name}.dense", inputs, WIDTH, "relu")
-        self.heads = heads(streams, (f"{name}.mean", f"{name}.log_var"), WIDTH, size)
+        self.heads = heads(streams, (f"{name}.mean", f"{name}.log_var"), WIDTH, size, last=True)
 
     def forward(self, features: Tensor) -> Tensor:
         """Means, then log variances, in float32 at least."""
