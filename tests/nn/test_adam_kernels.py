@@ -104,7 +104,8 @@ def test_parameters_of_all_kinds_are_updated_together() -> None:
     parameters, expected = [], []
     for seed, (count, (dtype, decay)) in enumerate(zip(counts, kinds, strict=True)):
         start, gradient = numbers(seed, 2, count), numbers(seed + 9, 2, count)
-        master, first, second = start.float().to(DEVICE), *torch.zeros(2, 2, count, device=DEVICE)
+        master = start.float().to(DEVICE)
+        first, second = torch.zeros_like(master), torch.zeros_like(master)
         used = master if dtype == torch.float32 else start.to(DEVICE, dtype)
         on_device = None if decay is None else (0.7 * decay).to(DEVICE)
         parameters.append(kernels.Updated(master, used, first, second, gradient.to(DEVICE, dtype), on_device))
@@ -131,7 +132,8 @@ def test_step_sizes_are_corrected_for_bias(step: int) -> None:
 def test_each_run_has_its_own_rate() -> None:
     """One that has none stays where it is, to the bit; the first step of the others is their rate's."""
     start, rates = numbers(0, 3, 40).float(), torch.tensor([0.0, 0.25, 0.5])
-    master, first, second = start.clone().to(DEVICE), *torch.zeros(2, 3, 40, device=DEVICE)
+    master = start.clone().to(DEVICE)
+    first, second = torch.zeros_like(master), torch.zeros_like(master)
     update_by_kernel(master, master, first, second, torch.full((3, 40), 2.0, device=DEVICE), 0, rates)
     root = 2 * math.sqrt(1 - SETTINGS.beta2)  # of the second moment of gradients of 2
     share = root / (root + SETTINGS.epsilon)

@@ -31,6 +31,8 @@ MOST_PARAMETERS = 64  # of a launch: arguments of a kernel have at most 32 kB, 5
 class Updated:
     """Tensors of one parameter, (P, ...) each, with the same strides and without gaps.
 
+    Their addresses are multiples of 16, as those of tensors with memory of their own.
+
     `used` is the master itself, or a rounded copy. The moments are float32 or bfloat16. `decay`, (P,), may
     be missing.
     """
