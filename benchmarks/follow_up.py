@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -31,6 +32,7 @@ from unweave.runs.spec import RunSpec
 from unweave.study import StudyFolder, StudySpec
 from unweave.study.presets import preset_named
 from unweave.study.presets.published import SHARED
+from unweave.study.session import run_study
 from unweave.study.spec import grid
 from unweave.study.table import collect
 
@@ -81,7 +83,7 @@ def _has_strength(run: RunSpec, strengths: Sequence[float] | None) -> bool:
 
 def strengths() -> StudySpec:
     """Weaker correlations of x and y than sigma 0.2, with the settings and steps of the runs with 0.2."""
-    methods = [
+    methods: list[dict[str, Any]] = [
         {"name": "beta_vae", "beta": 8},
         {"name": "beta_tcvae", "beta": 6},
         {"name": "ada_gvae"},
@@ -95,7 +97,7 @@ def strengths() -> StudySpec:
 def few_labels() -> StudySpec:
     """Twelve unsupervised settings, and semi-supervised ones with 1,000 labels."""
     held_out = {"labels": 1_000, "train_percentage": 90}
-    methods = [
+    methods: list[dict[str, Any]] = [
         {"name": "beta_vae", "beta": [1, 2, 4, 6, 8, 16]},
         {"name": "beta_tcvae", "beta": [1, 2, 4, 6, 8, 10]},
         {"name": "s2_beta_vae", "beta": [1, 6, 16], **held_out},
@@ -103,7 +105,7 @@ def few_labels() -> StudySpec:
         {"name": "s2_beta_vae", "beta": 16, "labels": 1_000, "labeller": ["perfect", "permuted"]},
     ]
     runs = grid(methods, data=DATA, seed="0-4", **SHARED | {"steps": 25_000})
-    return StudySpec("few_labels", runs, ["mig", "dci", "sap", "modularity"], ("mean",))
+    return StudySpec("few_labels", runs, ("mig", "dci", "sap", "modularity"), ("mean",))
 
 
 def label_scores(folder: Path) -> pd.DataFrame:
@@ -136,7 +138,7 @@ def run_one(name: str, folder: Path, seeds: int, share: float) -> None:
     runs = tuple(
         replace(run, steps=max(1, round(share * run.steps))) for run in spec.runs if run.seed < seeds
     )
-    unweave.study(replace(spec, name=name, runs=runs), out=folder, workers=short.workers, progress=False)
+    run_study(replace(spec, name=name, runs=runs), out=folder, workers=short.workers, progress=False)
 
 
 def keep_scores(name: str, folder: Path, out: Path) -> str:

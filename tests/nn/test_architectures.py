@@ -28,7 +28,7 @@ from unweave.methods import (
 )
 from unweave.methods.method import Blueprint
 from unweave.nn.distributions.likelihood import LIKELIHOODS
-from unweave.nn.layers import SameConv2d, set_precision
+from unweave.nn.layers import SameConv2d, convolution, set_precision
 from unweave.nn.networks.architectures import (
     ARCHITECTURES,
     architecture_named,
@@ -105,6 +105,25 @@ def test_a_convolution_of_stride_1_is_that_of_torch(precision: Any) -> None:
     assert layer(x).shape == (2, 4, 5, 7, 9)
     tolerance = 0.05 if precision == "bf16" else 1e-6
     torch.testing.assert_close(layer(x)[1].float(), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("way", ["together", "one by one", "matrix product"])
+def test_a_kernel_of_1_mixes_channels(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a GPU computes it, and as a CPU does; the gradient can be differentiated in turn."""
+    layer, x = SameConv2d(RUNS, "conv", 3, 5, kernel=1), images(2, 4, 3, 7, 9)
+    layer.bias.data = images(2, 5) - 0.5
+    monkeypatch.setattr(convolution, "_runs_together", lambda *_: way == "together")
+    own = convolution._mixed_channels if way == "matrix product" else layer.compute
+    y, expected = (
+        own(x, layer.weight, layer.bias),
+        F.conv2d(x.flatten(0, 1), layer.weight[1], layer.bias[1]).unflatten(0, (2, 4)),
+    )
+    torch.testing.assert_close(y[1], expected[1])
+    cubes = own(x.requires_grad_(), layer.weight, layer.bias).pow(3)
+    (gradient,) = torch.autograd.grad(cubes.sum(), x, create_graph=True)
+    back = torch.einsum("pbohw,poi->pbihw", 3 * y.square(), layer.weight[..., 0, 0])
+    torch.testing.assert_close(gradient, back)
+    assert torch.autograd.grad(gradient.sum(), layer.weight)[0].isfinite().all()
 
 
 @pytest.mark.parametrize(

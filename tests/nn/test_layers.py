@@ -94,7 +94,7 @@ def test_layer_equals_torchs_own_in_each_run(
     kind: str, together: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # On a GPU the runs are computed together; this tests that path on the CPU.
-    monkeypatch.setattr(layers, "_runs_together", lambda _: together)
+    monkeypatch.setattr(layers, "_runs_together", lambda *_: together)
     for seeds, activation in itertools.product([(7,), (7, 8, 9)], ACTIVATIONS):
         assert_equals_torchs_own(kind, seeds, activation)
 
@@ -149,7 +149,7 @@ def test_other_kernels_and_paddings(size: int) -> None:
 def test_through_equals_one_layer_after_another(
     channels: int, together: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(layers, "_runs_together", lambda _: together)
+    monkeypatch.setattr(layers, "_runs_together", lambda *_: together)
     streams = runs(0, 1, 2)
     stack = nn.ModuleList(
         [

@@ -85,7 +85,7 @@ def test_a_decay_below_the_rounding_error_is_not_lost() -> None:
 
 def test_optimisers_and_schedules_are_found_by_name() -> None:
     assert list(OPTIMISERS) == ["adam", "adamw"]
-    assert optimiser_named("adam") == Adam()
+    assert optimiser_named("adam") == Adam(compact=True)
     assert optimiser_named("adamw", 0.3) == AdamW(weight_decay=0.3)
     assert {name: schedule_named(name) for name in SCHEDULES} == SCHEDULES
     with pytest.raises(UnweaveError, match=r'there is no optimiser "sgd"\. Known: adam, adamw.'):
@@ -157,7 +157,7 @@ def test_the_run_decides_for_the_players_that_do_not() -> None:
     population = Population([run], TINY.shape, CPU)
     assert player_of(population, AUTOENCODER).optimiser.settings == AdamW(weight_decay=0.1)
     judge = player_of(population, DISCRIMINATOR)
-    assert judge.optimiser.settings == Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
+    assert judge.optimiser.settings == Adam(1e-4, 0.5, 0.9, 1e-8, compact=True)
     assert judge.schedule == "linear"
 
 

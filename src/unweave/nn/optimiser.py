@@ -199,7 +199,7 @@ class AdamW:
 def _adam_of_run(weight_decay: float) -> Adam:
     if weight_decay != 0:
         raise UnweaveError(f"adam has no weight decay; got weight_decay {weight_decay:g}. Use adamw.")
-    return Adam()
+    return Adam(compact=True)
 
 
 def _adamw_of_run(weight_decay: float) -> AdamW:

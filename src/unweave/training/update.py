@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -50,8 +50,7 @@ class Update:
         self._graph: torch.cuda.CUDAGraph | None = None
         self._long_graph: torch.cuda.CUDAGraph | None = None  # of GRAPH_STEPS updates
         self._stream: torch.cuda.Stream | None = None  # on which they are recorded
-        several = population.device.type == "cuda" and len(population.groups) > 1
-        self._group_streams = [torch.cuda.Stream(population.device) for _ in population.groups if several]
+        self._group_streams = [torch.cuda.Stream(population.device) for _ in _branching_groups(population)]
         self._begins = {player.first_step for player in population.players}
         self._inputs: list[Batch] = []
         self._step = int(population.step)
@@ -173,17 +172,18 @@ class Update:
         return graph
 
     def _advance(self, batches: list[Batch]) -> None:
-        population, turns = self.population, self._turns()
-        shares = self._rate_shares()
+        turns, shares = self._turns(), self._rate_shares()
         for number, turn in enumerate(turns):
+            rates = [self._base_rates(player) * shares[player.schedule][player.runs] for player in turn]
+            moves = [self._moves(player, turns, number) for player in turn]
             losses, gradients = self._play(batches, turn)
-            for player, gradient in zip(turn, gradients, strict=True):
-                rates = self._base_rates(player) * shares[player.schedule][player.runs]
-                moves = self._moves(player, turns, number)
-                player.optimiser.update(gradient.tensors, moves, rates, gradient.skip)
+            for player, gradient, move, rate in zip(turn, gradients, moves, rates, strict=True):
+                with self._on_stream_of(player):
+                    player.optimiser.update(gradient.tensors, move, rate, gradient.skip)
+            self._join()
             if number == 0:
                 self._add_terms(self._with_skipped(losses, turn, gradients))
-        population.step += 1
+        self.population.step += 1
 
     def _rate_shares(self) -> dict[str | Schedule, Tensor]:
         """(P,) for each schedule that a player follows."""
@@ -218,20 +218,29 @@ class Update:
         return step if per_step == 1 else step * per_step + before
 
     def _play(self, batches: list[Batch], turn: list[PlayerState]) -> tuple[list[Losses], list[Gradients]]:
-        """Losses and gradients of the players of a turn, before any of them is updated."""
-        spec = self.population.specs[0]
+        """Losses and gradients of the players of a turn, before any of them is updated.
+
+        The gradient of the shared autoencoder comes last. Those of other players are computed next to the
+        part of it that they do not wait for.
+        """
+        spec, gradients = self.population.specs[0], dict[int, Gradients]()
         with precision_context(spec.precision), _only(turn, self.population.players):
             contexts = self._contexts(batches, turn)
             losses = self._losses(contexts)
-            gradients = [
-                _gradients(
-                    self._objective(player, losses), player, spec.gradient_clip, keep=player is not turn[-1]
-                )
-                for player in turn
-            ]
+            ordered = sorted(turn, key=lambda player: player is self.population.autoencoder)
+            for player in ordered:
+                with self._on_stream_of(player):
+                    objective, keep = self._objective(player, losses), player is not ordered[-1]
+                    gradients[id(player)] = _gradients(objective, player, spec.gradient_clip, keep)
             self._join()
         del contexts  # held until here: streams of groups read tensors of this one
-        return losses, gradients
+        return losses, [gradients[id(player)] for player in turn]
+
+    def _on_stream_of(self, player: PlayerState) -> AbstractContextManager[object]:
+        """The stream on which a player's loss was computed."""
+        pairs = zip(self._group_streams, self.population.groups, strict=False)  # there may be no streams
+        own = [stream for stream, group in pairs if any(player is one for one in group.players)]
+        return torch.cuda.stream(own[0]) if own else nullcontext()
 
     def _objective(self, player: PlayerState, losses: list[Losses]) -> Tensor:
         """(P,): what a player minimises; 0 in runs in which it has not started."""
@@ -255,7 +264,7 @@ class Update:
     def _losses(self, contexts: Sequence[StepContext]) -> list[Losses]:
         """The losses of each group.
 
-        Several groups on a GPU have a stream each, because their many small kernels would otherwise run one
+        Groups on a GPU may have a stream each, because their many small kernels would otherwise run one
         after another. Their gradients use the same streams. In a graph these are parallel branches.
         """
         groups = zip(self.population.groups, contexts, strict=True)
@@ -320,6 +329,16 @@ class Update:
             for name, term in loss.terms.items()
         ]
         torch._foreach_add_([total for total, _ in pairs], [term.detach() for _, term in pairs])
+
+
+def _branching_groups(population: Population) -> list[Group]:
+    """The groups that have streams of their own: all, if they can do anything next to each other.
+
+    Several groups can, and so can the players of one group and the autoencoder.
+    """
+    groups = population.groups
+    can_branch = len(groups) > 1 or (population.autoencoder is not None and bool(groups[0].players))
+    return groups if population.device.type == "cuda" and can_branch else []
 
 
 @contextmanager

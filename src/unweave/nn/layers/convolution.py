@@ -48,6 +48,10 @@ from unweave.nn.layers.precision import Precision
 from unweave.streams import Stream
 
 STRIDE = 2
+# Products of numbers in the convolution of one run, from which a GPU is faster with one run after another.
+# On an H200, three runs of 1.2 billion took 149 us instead of 239 us as one grouped convolution, three of 75
+# million 248 us instead of 117 us (forward and backward, bf16).
+LARGE = 400_000_000
 
 
 class Conv2d(Layer):
@@ -106,7 +110,7 @@ class SameConv2d(Layer):
     """A convolution of stride 1 that keeps the size, (P, B, inputs, H, W) -> (P, B, outputs, H, W).
 
     weight is (P, outputs, inputs, kernel, kernel), with an odd kernel. There is no Triton kernel for it;
-    torch computes it on all devices.
+    torch computes it on all devices. On a GPU, a kernel of 1 is a matrix product.
     """
 
     def __init__(
@@ -125,6 +129,8 @@ class SameConv2d(Layer):
     def compute(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """Convolve, add the bias, activate."""
         x, weight, bias = rounded(self.precision, as_numbers(x), weight, bias)
+        if x.is_cuda and not self.padding:
+            return activated(_mixed_channels(x, weight, bias), self.activation)
         return _by_torch(F.conv2d, x, weight, bias, 1, self.padding, self.activation)
 
 
@@ -208,8 +214,8 @@ def _by_torch(
     padding: int,
     activation: Activation,
 ) -> Tensor:
-    """All runs as one grouped convolution on a GPU, one run after another on a CPU."""
-    if _runs_together(x):
+    """All runs as one grouped convolution if they are small and on a GPU, otherwise one run after another."""
+    if _runs_together(x, _products_of_a_run(convolution, x, weight, stride)):
         runs, images, channels, height, width = x.shape
         grouped = x.transpose(0, 1).reshape(images, runs * channels, height, width)
         y = convolution(
@@ -250,9 +256,23 @@ def _for_kernels(layers: Sequence[Layer]) -> tuple[list[int], str, list[Tensor],
     return paddings, layers[0].precision, parameters, [rounded_copy(layer.weight) for layer in layers]
 
 
-def _runs_together(x: Tensor) -> bool:
+def _runs_together(x: Tensor, products: int = 0) -> bool:
     # A GPU is idle with one small model; a CPU is busy, and better off with one run's images in its cache.
-    return x.is_cuda
+    return x.is_cuda and products < LARGE
+
+
+def _products_of_a_run(convolution: Callable[..., Tensor], x: Tensor, weight: Tensor, stride: int) -> int:
+    """How many products of numbers the convolution of one run has."""
+    positions = x[0, :, 0].numel() if convolution is F.conv_transpose2d else x[0, :, 0].numel() // stride**2
+    return positions * weight[0].numel()
+
+
+def _mixed_channels(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The convolution with a kernel of 1: (P, B, I, H, W), (P, O, I, 1, 1) and (P, O) as a matrix product."""
+    runs, images, channels, height, width = x.shape
+    rows = x.permute(0, 1, 3, 4, 2).reshape(runs, -1, channels)
+    y = torch.baddbmm(bias.unsqueeze(1), rows, weight.flatten(2).mT)
+    return y.view(runs, images, height, width, -1).permute(0, 1, 4, 2, 3)
 
 
 def _single_runs(tensor: Tensor) -> Sequence[Tensor]:
