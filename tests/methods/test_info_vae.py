@@ -124,7 +124,7 @@ def test_the_divergence_of_known_codes() -> None:
     zeros = torch.zeros(2, 1, dtype=torch.float64)
     context = with_pass(
         forward(),
-        reconstruction=torch.tensor(5.0, dtype=torch.float64),
+        reconstruction_loss=torch.tensor(5.0, dtype=torch.float64),
         posterior=Gaussian(zeros, zeros),
         sample=torch.tensor([[0.0], [2.0]], dtype=torch.float64),
     )
@@ -189,7 +189,7 @@ def test_losses_of_known_logits() -> None:
 def test_a_better_discriminator_and_a_better_encoder_pull_in_opposite_directions() -> None:
     """A step of the encoder down its loss raises the discriminator's: it is a game, and each has its side."""
     network = small_discriminator()
-    context = with_pass(forward(network), reconstruction=torch.zeros((), dtype=torch.float64))
+    context = with_pass(forward(network), reconstruction_loss=torch.zeros((), dtype=torch.float64))
     method = InfoVAE(alpha=1, lambda_=1, divergence="adversarial")
     before = method.losses(context)
     (gradient,) = torch.autograd.grad(before.players[AUTOENCODER], context.forward.sample)

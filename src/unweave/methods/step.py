@@ -88,15 +88,27 @@ class LabelledCodes:
 
 @dataclass(frozen=True)
 class Forward:
-    """One pass through the shared encoder and decoder."""
+    """One pass through the shared encoder and decoder.
 
-    reconstruction: Tensor  # (...): -E log p(x|z), summed over pixels, mean over the batch
+    On a GPU the decoder may still be at work when a method computes its losses: `decoded` is then the event
+    at which it is done, and `reconstruction` waits for it. Methods that use it last gain by that.
+    """
+
+    reconstruction_loss: Tensor  # `reconstruction`, perhaps not computed yet
     posterior: Gaussian  # q(z|x), (..., B, D)
     sample: Tensor  # (..., B, D): one z for each x
     # (..., B, D): codes of a second batch, where the method asks for one; no gradient flows through them.
     second_sample: Tensor | None = None
     labelled: LabelledCodes | None = None  # of the batch of labelled images, where there is one
     known_kl: Tensor | None = None  # `kl`, where it has been computed already
+    decoded: torch.cuda.Event | None = None
+
+    @property
+    def reconstruction(self) -> Tensor:
+        """(...): -E log p(x|z), summed over pixels, mean over the batch."""
+        if self.decoded is not None:
+            torch.cuda.current_stream().wait_event(self.decoded)
+        return self.reconstruction_loss
 
     @property
     def kl(self) -> Tensor:

@@ -7,6 +7,7 @@ that codes are drawn from (`Method.merged`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,39 +20,56 @@ from unweave.training.population import Group, PlayerState, Population
 NOISE, SECOND_NOISE = "noise", "other noise"  # the purposes of a run's streams
 
 
-def shared_passes(
-    population: Population, autoencoder: PlayerState, batches: Sequence[Batch]
-) -> list[Forward]:
-    """One pass of each group: the first batch is for all runs, each further one for a group that needs it."""
+class SharedPasses(NamedTuple):
+    """One pass of each group, and, on a GPU, the event at which all but the decoder is done."""
+
+    passes: list[Forward]
+    encoded: torch.cuda.Event | None
+
+
+def shared_passes(population: Population, autoencoder: PlayerState, batches: Sequence[Batch]) -> SharedPasses:
+    """One pass of each group: the first batch is for all runs, each further one for a group that needs it.
+
+    The decoder comes last. So its gradient comes first, and does not wait for those of the groups' losses.
+    """
     batch, spec = batches[0], population.specs[0]
     encoder = network_of(autoencoder.networks, "encoder", Encoder)
     decoder = network_of(autoencoder.networks, "decoder", Decoder)
     merged = _merged(encoder(batch.images), population.groups, batch.labels)
     noise = population.draws.normal(NOISE, batch.images.shape[1], spec.latents)
     sample, divergence = sample_and_divergence(merged, noise, population.noise_scale)
-    reconstruction = decoder.reconstruction(sample, batch.images, spec.likelihood)
     labelled = _labelled_codes(batch, encoder, population.label_sizes)
+    rest = iter(batches[1:])
+    second_samples = [
+        _second_sample(population, group, next(rest), encoder) if group.method.second_batch_needed else None
+        for group in population.groups
+    ]
     # One split of each tensor makes its backward pass one launch, instead of several for each group.
     sizes = [group.last - group.first for group in population.groups]
-    whole = reconstruction, merged.mean, merged.log_var, sample, divergence
+    whole = merged.mean, merged.log_var, sample, divergence
     parts = zip(*(tensor.split(sizes) for tensor in whole), strict=True)
-    passes, second_batches = [], iter(batches[1:])
-    for group, part in zip(population.groups, parts, strict=True):
-        group_reconstruction, mean, log_var, group_sample, group_kl = part
-        second_sample = None
-        if group.method.second_batch_needed:
-            second_sample = _second_sample(population, group, next(second_batches), encoder)
-        passes.append(
-            Forward(
-                reconstruction=group_reconstruction,
-                posterior=Gaussian(mean, log_var),
-                sample=group_sample,
-                second_sample=second_sample,
-                labelled=None if labelled is None else labelled.of_runs(group.runs),
-                known_kl=group_kl,
-            )
+    encoded = _event(population.device)
+    reconstructions = decoder.reconstruction(sample, batch.images, spec.likelihood).split(sizes)
+    decoded = _event(population.device)
+    groups = zip(population.groups, reconstructions, parts, second_samples, strict=True)
+    passes = [
+        Forward(
+            reconstruction_loss=reconstruction,
+            posterior=Gaussian(mean, log_var),
+            sample=group_sample,
+            second_sample=second_sample,
+            labelled=None if labelled is None else labelled.of_runs(group.runs),
+            known_kl=group_kl,
+            decoded=decoded,
         )
-    return passes
+        for group, reconstruction, (mean, log_var, group_sample, group_kl), second_sample in groups
+    ]
+    return SharedPasses(passes, encoded)
+
+
+def _event(device: torch.device) -> torch.cuda.Event | None:
+    """What has been launched up to now, on a GPU."""
+    return torch.cuda.current_stream(device).record_event() if device.type == "cuda" else None
 
 
 def _labelled_codes(batch: Batch, encoder: Encoder, sizes: tuple[int, ...]) -> LabelledCodes | None:

@@ -87,7 +87,9 @@ class Update:
         """Gradients of the players of all turns at the current weights, without an update."""
         batches = self._draw()
         for turn in self._turns():
-            for player, gradients in zip(turn, self._play(batches, turn)[1], strict=True):
+            played = self._play(batches, turn)
+            self._join()
+            for player, gradients in zip(turn, played.gradients, strict=True):
                 yield player, gradients.tensors
 
     def log_state(self, run: int) -> dict[str, Tensor]:
@@ -176,13 +178,14 @@ class Update:
         for number, turn in enumerate(turns):
             rates = [self._base_rates(player) * shares[player.schedule][player.runs] for player in turn]
             moves = [self._moves(player, turns, number) for player in turn]
-            losses, gradients = self._play(batches, turn)
-            for player, gradient, move, rate in zip(turn, gradients, moves, rates, strict=True):
+            played = self._play(batches, turn)
+            for player, gradient, move, rate in zip(turn, played.gradients, moves, rates, strict=True):
                 with self._on_stream_of(player):
                     player.optimiser.update(gradient.tensors, move, rate, gradient.skip)
             self._join()
             if number == 0:
-                self._add_terms(self._with_skipped(losses, turn, gradients))
+                self._add_terms(self._with_skipped(played, turn))
+            del played  # streams of groups read tensors of this one until they are joined
         self.population.step += 1
 
     def _rate_shares(self) -> dict[str | Schedule, Tensor]:
@@ -217,24 +220,21 @@ class Update:
         per_step = sum(player in others for others in turns)
         return step if per_step == 1 else step * per_step + before
 
-    def _play(self, batches: list[Batch], turn: list[PlayerState]) -> tuple[list[Losses], list[Gradients]]:
+    def _play(self, batches: list[Batch], turn: list[PlayerState]) -> Played:
         """Losses and gradients of the players of a turn, before any of them is updated.
 
-        The gradient of the shared autoencoder comes last. Those of other players are computed next to the
-        part of it that they do not wait for.
+        The shared autoencoder is the first player. The gradients of other players are computed next to its
+        own, on the streams of their groups, and must not be used elsewhere before these are joined.
         """
-        spec, gradients = self.population.specs[0], dict[int, Gradients]()
+        spec = self.population.specs[0]
         with precision_context(spec.precision), _only(turn, self.population.players):
-            contexts = self._contexts(batches, turn)
-            losses = self._losses(contexts)
-            ordered = sorted(turn, key=lambda player: player is self.population.autoencoder)
-            for player in ordered:
+            contexts, encoded = self._contexts(batches, turn)
+            losses, gradients = self._losses(contexts, encoded), []
+            for player in turn:
                 with self._on_stream_of(player):
-                    objective, keep = self._objective(player, losses), player is not ordered[-1]
-                    gradients[id(player)] = _gradients(objective, player, spec.gradient_clip, keep)
-            self._join()
-        del contexts  # held until here: streams of groups read tensors of this one
-        return losses, [gradients[id(player)] for player in turn]
+                    objective, keep = self._objective(player, losses), player is not turn[-1]
+                    gradients.append(_gradients(objective, player, spec.gradient_clip, keep))
+        return Played(losses, gradients, contexts)
 
     def _on_stream_of(self, player: PlayerState) -> AbstractContextManager[object]:
         """The stream on which a player's loss was computed."""
@@ -251,28 +251,32 @@ class Update:
         objective = loss.players[player.name]
         return objective if player.begins is None else objective * (self.population.step >= player.begins)
 
-    def _contexts(self, batches: list[Batch], turn: list[PlayerState]) -> list[StepContext]:
-        """What the losses of each group may use."""
+    def _contexts(
+        self, batches: list[Batch], turn: list[PlayerState]
+    ) -> tuple[list[StepContext], torch.cuda.Event | None]:
+        """What the losses of each group may use, and when it is there: see `SharedPasses`."""
         population = self.population
         passes: Sequence[Forward | None] = [None] * len(population.groups)
+        encoded = None
         if population.autoencoder is not None:
-            passes = shared_passes(population, population.autoencoder, batches)
+            passes, encoded = shared_passes(population, population.autoencoder, batches)
         names = tuple(player.name for player in turn)
         groups = zip(population.groups, passes, strict=True)
-        return [self._context(group, batches[0], names, shared_pass) for group, shared_pass in groups]
+        return [self._context(group, batches[0], names, one) for group, one in groups], encoded
 
-    def _losses(self, contexts: Sequence[StepContext]) -> list[Losses]:
+    def _losses(self, contexts: Sequence[StepContext], encoded: torch.cuda.Event | None) -> list[Losses]:
         """The losses of each group.
 
         Groups on a GPU may have a stream each, because their many small kernels would otherwise run one
-        after another. Their gradients use the same streams. In a graph these are parallel branches.
+        after another, and next to the decoder. Their gradients use the same streams. In a graph these are
+        parallel branches.
         """
         groups = zip(self.population.groups, contexts, strict=True)
-        if not self._group_streams:
+        if encoded is None or not self._group_streams:
             return [group.method.losses(context) for group, context in groups]
-        losses, current = [], torch.cuda.current_stream()
+        losses = []
         for stream, (group, context) in zip(self._group_streams, groups, strict=True):
-            stream.wait_stream(current)
+            stream.wait_event(encoded)
             with torch.cuda.stream(stream):
                 losses.append(group.method.losses(context))
         self._join()
@@ -302,13 +306,11 @@ class Update:
             shared_pass=shared_pass,
         )
 
-    def _with_skipped(
-        self, losses: list[Losses], turn: list[PlayerState], gradients: list[Gradients]
-    ) -> list[Losses]:
+    def _with_skipped(self, played: Played, turn: list[PlayerState]) -> list[Losses]:
         """Losses that also log which runs skip an update, in groups with a player that may."""
-        skips = {id(player): gradient.skip for player, gradient in zip(turn, gradients, strict=True)}
+        skips = {id(player): gradient.skip for player, gradient in zip(turn, played.gradients, strict=True)}
         logged = []
-        for group, loss in zip(self.population.groups, losses, strict=True):
+        for group, loss in zip(self.population.groups, played.losses, strict=True):
             own = [skip for player in group.players if (skip := skips.get(id(player))) is not None]
             skipped = {SKIPPED: torch.stack(own).any(0).float()} if own else {}
             logged.append(replace(loss, terms={**loss.terms, **skipped}))
@@ -353,6 +355,14 @@ def _only(active: Sequence[PlayerState], players: Sequence[PlayerState]) -> Iter
     finally:
         for parameter in frozen:
             parameter.requires_grad_(True)
+
+
+class Played(NamedTuple):
+    """A turn before its updates: losses of the groups, gradients of the players, and what they come from."""
+
+    losses: list[Losses]
+    gradients: list[Gradients]
+    contexts: list[StepContext]
 
 
 class Gradients(NamedTuple):
