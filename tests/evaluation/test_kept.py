@@ -1,5 +1,6 @@
 """Scores in a run's folder: nothing is measured twice, and nothing that is there changes."""
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -8,16 +9,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import unweave
 from command_line import run_here
 from metrics.grids import grid
 from training.tiny import TINY
+from unweave.data.grid import Factors, Images
 from unweave.errors import UnweaveError
+from unweave.evaluation import score_store
 from unweave.evaluation.evaluate import Effort
+from unweave.evaluation.posterior_memory import MOST_BYTES, PosteriorMemory
+from unweave.evaluation.posteriors import Posterior
 from unweave.evaluation.score_store import drop_codes, evaluate_run, keep_codes, kept_scores
+from unweave.evaluation.sources import GroundTruthSource
 from unweave.files import write_json
 from unweave.runs.store import read_tensors
+from unweave.streams import Stream
 
 EFFORT = Effort(points=(200, 100))
 
@@ -45,6 +53,53 @@ def test_what_is_there_is_not_measured_again(run: unweave.Run, monkeypatch: pyte
     monkeypatch.setattr(unweave.Run, "posterior", None)
     again = evaluate_run(run, "mig, elbo", ["mean", "sampled"], EFFORT)
     assert [dict(record) for record in again] == [dict(record) for record in both]
+
+
+@pytest.mark.parametrize("most_bytes", [MOST_BYTES, 0])
+def test_representations_share_images_that_are_drawn_at_random(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_bytes: int
+) -> None:
+    """Each image is made and encoded once; without room to keep codes it is made again. Scores are equal."""
+
+    def render(factors: Factors, stream: Stream) -> Images:
+        return TINY.render(factors, stream) | stream.integers(len(factors), [99])[..., None, None].astype(
+            np.uint8
+        )
+
+    noisy = dataclasses.replace(TINY, name="noisy", render=render, stochastic=True, binary=False)
+    options: dict[str, Any] = {"steps": 3, "batch": 4, "latents": 3, "device": "cpu"}
+    runs = [unweave.train(unweave.methods.VAE(), noisy, out=tmp_path / name, **options) for name in "ab"]
+    monkeypatch.setattr(score_store, "PosteriorMemory", lambda: PosteriorMemory(most_bytes))
+    both = evaluate_run(runs[0], "mig, sap", ["mean", "sampled"], EFFORT)
+    alone = [evaluate_run(runs[1], "mig, sap", [kind], EFFORT)[0] for kind in ("mean", "sampled")]
+    assert [dict(record) for record in both] == [dict(record) for record in alone]
+    assert dict(both[0]) != dict(both[1])
+    assert both[0].images == alone[0].images > 0
+    assert both[1].images == (0 if most_bytes else alone[1].images)
+
+
+def test_interventions_of_both_representations_encode_once() -> None:
+    encoded = []
+
+    def encode(images: NDArray[np.uint8]) -> Posterior:
+        encoded.append(len(images))
+        codes = images.reshape(len(images), -1)[:, :3].astype(np.float64)
+        return Posterior(codes, np.zeros_like(codes))
+
+    def render(factors: Factors, stream: Stream) -> Images:
+        return stream.integers(len(factors), [256] * 4).astype(np.uint8).reshape(-1, 1, 2, 2)
+
+    noise = dataclasses.replace(TINY, shape=(1, 2, 2), render=render, stochastic=True, binary=False)
+    source = GroundTruthSource(encode, noise, memory=PosteriorMemory())
+    factors, stream = noise.sample_factors(50, 0), Stream.of(1)
+    for kind in ("mean", "sampled"):
+        codes = source.interventions(kind).codes(factors, stream)
+        plain = GroundTruthSource(encode, noise).interventions(kind).codes(factors, stream)
+        np.testing.assert_array_equal(codes, plain)
+    assert (source.images, encoded) == (50, [50] * 3)
+    source.interventions("mean").codes(factors, stream.skip(1))
+    source.interventions("mean").codes(factors[::-1], stream)
+    assert source.images == 150, "other rows of the stream and other factors are other images"
 
 
 def test_scores_of_the_run_alone_leave_a_representation_empty(run: unweave.Run) -> None:

@@ -192,11 +192,11 @@ def test_the_processes_of_a_study() -> None:
     ("device", "table_fits", "seconds", "gpu"),
     [
         # Two representations of 10 s; 500 images asked for, at 0.1 s; the grid of dSprites, 737,280 images,
-        # is larger than that, so that not all of it would be encoded.
-        # To make an image takes 0.02 s.
-        ("cpu", True, 2 * (2 * 10 + 2 * 500 * 0.12) + 3 * (2 * 10 + 2 * 500 * 0.12), 0.0),
-        ("cuda", False, 2 * 2 * 10 + 3 * (2 * 10 + 2 * 500 * 0.02), (2 + 3) * 2 * 500 * 0.001),
-        ("cuda", True, 2 * 2 * 10 + 3 * 2 * 10, (2 + 3) * 2 * 500 * 0.001),
+        # is larger than that, so that not all of it would be encoded. Both representations are of the same
+        # images where these are drawn at random. To make an image takes 0.02 s.
+        ("cpu", True, 2 * (2 * 10 + 2 * 500 * 0.12) + 3 * (2 * 10 + 500 * 0.12), 0.0),
+        ("cuda", False, 2 * 2 * 10 + 3 * (2 * 10 + 500 * 0.02), (2 * 2 + 3) * 500 * 0.001),
+        ("cuda", True, 2 * 2 * 10 + 3 * 2 * 10, (2 * 2 + 3) * 500 * 0.001),
     ],
 )
 def test_a_gpu_encodes_and_cores_make_what_does_not_fit_there(
@@ -309,8 +309,8 @@ def test_the_plan_of_a_study(
     assert lines[start + 6].split() == ["sum", "12,600", "3,465,000,000", "55.8"]
     estimated = "data sets without local files are estimated from one with the same number of channels"
     assert lines[start + 7] == estimated
-    # dSprites: 2 x 10 s and a grid of 737.28 s; colour and noisy: 2 x (10 + 1000) s; 1,800 runs each.
-    seconds = (757.28 + 2 * 2020) / 3
+    # dSprites: 2 x 10 s and a grid of 737.28 s; colour and noisy: 2 x 10 + 1000 s; 1,800 runs each.
+    seconds = (757.28 + 2 * 1020) / 3
     assert lines[start + 8].startswith(
         f"evaluation of 5,400 runs, whose data is here: {seconds:,.0f} seconds each, "
     )

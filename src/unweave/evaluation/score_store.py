@@ -24,6 +24,7 @@ from unweave.evaluation.effort import Effort
 from unweave.evaluation.evaluate import source_of
 from unweave.evaluation.measuring import measure_choice
 from unweave.evaluation.parts import Part
+from unweave.evaluation.posterior_memory import PosteriorMemory
 from unweave.evaluation.posteriors import Posterior
 from unweave.evaluation.scores import SCHEMA, Scores
 from unweave.evaluation.sources import GroundTruthSource
@@ -64,6 +65,8 @@ def evaluate_run(
         wanted = replace(wanted, by_name=frozenset())
     _check_finished(run)
     source = source_of(run, effort, data=data, on=on, lenient=wanted.lenient, tell=tell)
+    if isinstance(source, GroundTruthSource) and source.truth.stochastic and len(representations) > 1:
+        source.memory = PosteriorMemory()
     possible, conditions = wanted.possible(source), source.conditions(effort.points)
     found, failures = [], _Failures()
     for representation in representations:

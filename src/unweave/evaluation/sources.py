@@ -24,6 +24,7 @@ from unweave.errors import UnweaveError
 from unweave.evaluation.image_split import split_by_image
 from unweave.evaluation.likelihoods import CHUNK, Bits, Losses, likelihood_of, split_factors
 from unweave.evaluation.parts import Part
+from unweave.evaluation.posterior_memory import PosteriorMemory
 from unweave.evaluation.posteriors import EncodeFactors, EncodeImages, Posterior, joined
 from unweave.evaluation.standardising import Columns
 from unweave.evaluation.tokens import Tokens
@@ -165,6 +166,7 @@ class GroundTruthSource:
     judge: Callable[[], Judge] | None = None
     bits: Bits | None = None
     encode_factors: EncodeFactors | None = None  # also makes the images; None: `truth` makes them
+    memory: PosteriorMemory | None = None  # of images that are drawn at random
     _noise: Stream = field(default_factory=lambda: Stream.of(0).child("whole grid"))
 
     code_names: tuple[str, ...] = ()
@@ -372,7 +374,11 @@ class GroundTruthSource:
             found = self.truth.index(factors)
             log_var = self.grid.log_var
             return Posterior(self.grid.mean[found], None if log_var is None else log_var[found])
-        return joined([self._encode(*part) for part in split_factors(factors, stream)])
+
+        def encode() -> Posterior:
+            return joined([self._encode(*part) for part in split_factors(factors, stream)])
+
+        return encode() if self.memory is None else self.memory.get(factors, stream, encode)
 
     def _observed(self, factors: NDArray[np.int64], stream: Stream) -> Iterator[NDArray[np.uint8]]:
         """The images of factors (n, k), in parts."""

@@ -67,7 +67,8 @@ def evaluation_time(
             continue
         parts = parts_to_measure(name, spec.on)
         kinds = len(spec.representations) * len(parts)
-        images = kinds * asked if truth.stochastic else min(kinds * asked, len(truth))
+        # Codes of images that are drawn at random are kept for the other representation.
+        images = len(parts) * asked if truth.stochastic else min(kinds * asked, len(truth))
         total += len(alike) * kinds * metrics
         if "held_out" in parts:
             total += len(alike) * comparing
