@@ -104,7 +104,7 @@ def few_labels() -> StudySpec:
         {"name": "s2_beta_tcvae", "beta": [1, 6, 10], **held_out},
         {"name": "s2_beta_vae", "beta": 16, "labels": 1_000, "labeller": ["perfect", "permuted"]},
     ]
-    runs = grid(methods, data=DATA, seed="0-4", **SHARED | {"steps": 25_000})
+    runs = grid(methods, data=DATA, seed="0-4", **SHARED | {"steps": 20_000})
     return StudySpec("few_labels", runs, ("mig", "dci", "sap", "modularity"), ("mean",))
 
 
@@ -117,17 +117,17 @@ def label_scores(folder: Path) -> pd.DataFrame:
 
 STUDIES: dict[str, Short] = {
     "schott": Short(
-        lambda: part_of("schott2022", {"beta_vae": [4], "ada_gvae": [], "supervised": []}, 20_000), 4
+        lambda: part_of("schott2022", {"beta_vae": [4], "ada_gvae": [], "supervised": []}, 15_000), 3
     ),
     "roth": Short(
-        lambda: part_of("roth2023", {"beta_vae": [4], "beta_tcvae": [4], "factor_vae": [10]}, 30_000), 4
+        lambda: part_of("roth2023", {"beta_vae": [4], "beta_tcvae": [4], "factor_vae": [10]}, 20_000), 3
     ),
     "strengths": Short(strengths, 2),
     "element": Short(
-        lambda: part_of("montero2021", {"beta_vae": [1, 8], "factor_vae": [50]}, 30_000, ["montero_element"]),
+        lambda: part_of("montero2021", {"beta_vae": [1, 8], "factor_vae": [50]}, 20_000, ["montero_element"]),
         1,
     ),
-    "few_labels": Short(few_labels, 3, label_scores),
+    "few_labels": Short(few_labels, 2, label_scores),
 }
 
 

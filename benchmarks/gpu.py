@@ -53,7 +53,6 @@ PROFILED = ("beta_vae", "factor_vae")
 DATA = {1: "dsprites", 3: "color_dsprites"}  # by channels
 DEVICE = torch.device("cuda")
 BYTES, OPERATIONS = 60e6, 5.2e9  # of a model-step
-SECONDS = 2.0  # of each measurement
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ def images(channels: int) -> tuple[GroundTruth, Batches]:
     return data, batches_of(data, DEVICE)
 
 
-def timed(case: Case, profiled: bool) -> tuple[float, list[str]]:
+def timed(case: Case, seconds: float, profiled: bool) -> tuple[float, list[str]]:
     """Model-steps a second, and, if wanted, what they consist of."""
     data, batches = images(case.channels)
     os.environ[FUSED] = "1" if case.fused else "0"
@@ -136,7 +135,7 @@ def timed(case: Case, profiled: bool) -> tuple[float, list[str]]:
     update.run(3 + GRAPH_STEPS)
     few = rate(lambda: update.run(GRAPH_STEPS), 3, DEVICE)
     found = (
-        case.runs * GRAPH_STEPS * rate(lambda: update.run(GRAPH_STEPS), max(3, int(SECONDS * few)), DEVICE)
+        case.runs * GRAPH_STEPS * rate(lambda: update.run(GRAPH_STEPS), max(3, int(seconds * few)), DEVICE)
     )
     return found, profile(update, case) if profiled else []
 
@@ -165,7 +164,7 @@ def study_hours(rates: Mapping[tuple[str, int], float]) -> float:
     return sum(run.steps / rates[run.method.name, channels[run.data]] for run in runs) / 3600
 
 
-def measure(table: Table, chosen: Sequence[Case], with_profile: bool) -> None:
+def measure(table: Table, chosen: Sequence[Case], seconds: float, with_profile: bool) -> None:
     """Fill the table."""
     copy, matmul = copy_rate(), matmul_rate()
     table.say(f"copy {copy / 1e12:.2f} TB/s, bf16 matmul {matmul / 1e12:.0f} TFLOP/s\n")
@@ -183,7 +182,8 @@ def measure(table: Table, chosen: Sequence[Case], with_profile: bool) -> None:
     largest = max(case.runs for case in chosen)
     for case in chosen:
         fastest = case.runs == largest and case.precision == "bf16"
-        found, lines = timed(case, with_profile and fastest and case.fused and case.method in PROFILED)
+        profiled = with_profile and fastest and case.fused and case.method in PROFILED
+        found, lines = timed(case, seconds, profiled)
         row(f"{case.name}, {case.precision}, P = {case.runs}", found)
         profiles += lines
         if fastest and case.fused and case.method in METHODS:
@@ -213,6 +213,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="1,4,10,16,32,64,128", help="sizes of populations")
     parser.add_argument("--precisions", default="bf16,tf32,float32")
     parser.add_argument("--only", default="", help="a regular expression that names of cases must match")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--out", type=Path, help="folder for the table")
     options = parser.parse_args()
@@ -223,7 +224,8 @@ def main() -> None:
     )
     sizes = [int(size) for size in options.sizes.split(",")]
     chosen = cases(sizes, options.precisions.split(","))
-    measure(table, [case for case in chosen if re.search(options.only, case.name)], options.profile)
+    chosen = [case for case in chosen if re.search(options.only, case.name)]
+    measure(table, chosen, options.seconds, options.profile)
     if options.out:
         name = "-".join(chip.lower().replace("nvidia", "").split())
         path = options.out / f"{date.today()}-{name}-gpu.txt"
