@@ -150,7 +150,8 @@ def agreement(clusters: ArrayLike, classes: ArrayLike) -> Agreement:
         for one in (0, 1)
         for value in np.unique(pair[:, one])
     ]
-    return Agreement(2 * shared / total if total > 0 else 0.0, float(np.mean(parts)))
+    nmi = min(2 * shared / total, 1.0) if total > 0 else 0.0  # rounding may exceed 1
+    return Agreement(nmi, float(np.mean(parts)))
 
 
 def class_frequencies(truth: GroundTruth, column: int) -> Floats:
