@@ -2,9 +2,9 @@
 
     python benchmarks/follow_up.py OUT [--studies schott,roth] [--seeds 3] [--share 1] [--seconds 540]
 
-All studies run at the same time, each in a process with workers of its own. OUT gets a CSV for each study,
-with a row for each run and part of the data. After `--seconds` the studies are stopped, and the scores of
-finished runs are written. Small populations leave most of a GPU idle: start NVIDIA's multi-process service
+All studies run at the same time, each in one process or two with workers of their own. OUT gets a CSV for
+each study, with a row for each run and part of the data. After `--seconds` they are stopped, and the scores
+of finished runs are written. Small populations leave most of a GPU idle: start NVIDIA's multi-process service
 first (`nvidia-cuda-mps-control -d`). docs/follow_up_studies.md shows the results.
 """
 
@@ -17,37 +17,58 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-import unweave
 from unweave.data import load
 from unweave.errors import UnweaveError
 from unweave.results import wide
 from unweave.runs.spec import RunSpec
+from unweave.selection.candidates import Candidate, Candidates, candidates_in
+from unweave.selection.few_labels import FEW_LABEL_SCORES, LabelChoice, few_label_scores
 from unweave.study import StudyFolder, StudySpec
+from unweave.study.engines.local import cores
 from unweave.study.presets import preset_named
 from unweave.study.presets.published import SHARED
 from unweave.study.session import run_study
 from unweave.study.spec import grid
 from unweave.study.table import collect
+from unweave.training.trainer import Stopped
 
 DATA = "dsprites"
 LABELS = (100, 1_000)
+STOP_SECONDS = 12.0  # in which the studies have to stop
 WITHOUT = ("beta_vae_score",)  # of the metrics of the presets: it takes long and says what FactorVAE's says
 
 
 @dataclass(frozen=True)
 class Short:
-    """A study in short: its spec, how many processes measure, and what is added to the table at the end."""
+    """A study in short: its spec, and the number of processes.
+
+    Each of `trainers` trains the runs of some of the conditions and has `workers` that measure.
+    """
 
     spec: Callable[[], StudySpec]
     workers: int
-    extra: Callable[[Path], pd.DataFrame] | None = None
+    trainers: int = 1
+    has_labels: bool = False  # scores of its runs on a few labels are added to the table
+
+    def part(self, number: int, seeds: int, share: float) -> StudySpec:
+        """What one of the trainers does."""
+        spec = self.spec()
+        conditions = list(dict.fromkeys(run.data for run in spec.runs))[number :: self.trainers]
+        runs = tuple(
+            replace(run, steps=max(1, round(share * run.steps)))
+            for run in spec.runs
+            if run.seed < seeds and run.data in conditions
+        )
+        return replace(spec, runs=runs)
 
 
 def part_of(
@@ -104,57 +125,74 @@ def few_labels() -> StudySpec:
         {"name": "s2_beta_tcvae", "beta": [1, 6, 10], **held_out},
         {"name": "s2_beta_vae", "beta": 16, "labels": 1_000, "labeller": ["perfect", "permuted"]},
     ]
-    runs = grid(methods, data=DATA, seed="0-4", **SHARED | {"steps": 20_000})
+    runs = grid(methods, data=DATA, seed="0-4", **SHARED | {"steps": 15_000})
     return StudySpec("few_labels", runs, ("mig", "dci", "sap", "modularity"), ("mean",))
-
-
-def label_scores(folder: Path) -> pd.DataFrame:
-    """The scores of runs on a few labels, a row for each run."""
-    frames = [unweave.select(folder, by="few_labels", labels=labels, device="cpu").table for labels in LABELS]
-    # The loss on labels that a run held out is the same in both.
-    return wide(pd.concat(frames, ignore_index=True).drop_duplicates(["run", "score"]), "")
 
 
 STUDIES: dict[str, Short] = {
     "schott": Short(
-        lambda: part_of("schott2022", {"beta_vae": [4], "ada_gvae": [], "supervised": []}, 15_000), 3
+        lambda: part_of("schott2022", {"beta_vae": [4], "ada_gvae": [], "supervised": []}, 12_000), 2, 2
     ),
     "roth": Short(
-        lambda: part_of("roth2023", {"beta_vae": [4], "beta_tcvae": [4], "factor_vae": [10]}, 20_000), 3
+        lambda: part_of("roth2023", {"beta_vae": [4], "beta_tcvae": [4], "factor_vae": [10]}, 20_000), 2, 2
     ),
-    "strengths": Short(strengths, 2),
+    "strengths": Short(strengths, 1, 2),
     "element": Short(
         lambda: part_of("montero2021", {"beta_vae": [1, 8], "factor_vae": [50]}, 20_000, ["montero_element"]),
         1,
     ),
-    "few_labels": Short(few_labels, 2, label_scores),
+    "few_labels": Short(few_labels, 4, has_labels=True),
 }
 
 
-def run_one(name: str, folder: Path, seeds: int, share: float) -> None:
-    """Run a study, in a process of its own."""
+def run_part(name: str, number: int, options: argparse.Namespace) -> None:
+    """Do what one trainer of a study does, in a process of its own."""
     short = STUDIES[name]
-    spec = short.spec()
-    runs = tuple(
-        replace(run, steps=max(1, round(share * run.steps))) for run in spec.runs if run.seed < seeds
-    )
-    run_study(replace(spec, name=name, runs=runs), out=folder, workers=short.workers, progress=False)
+    spec = replace(short.part(number, options.seeds, options.share), name=name)
+    with contextlib.suppress(Stopped):  # its time is over
+        run_study(spec, out=_folder(options, name, number), workers=short.workers, progress=False)
 
 
-def keep_scores(name: str, folder: Path, out: Path) -> str:
+def keep_scores(name: str, folders: Sequence[Path], out: Path) -> str:
     """Write the scores of the finished runs of a study, and say how many there are."""
-    study = StudyFolder(folder)
-    table, notes = collect(study)
-    parts = [wide(table, on=part).assign(on=part) for part in study.spec.on if (table["on"] == part).any()]
-    runs = pd.concat(parts, ignore_index=True)
-    extra = STUDIES[name].extra
-    if extra is not None:
-        with contextlib.suppress(UnweaveError):  # no run is finished
-            scores = extra(folder)
-            known = ["run", *(column for column in scores if column not in runs)]
-            runs = runs.merge(scores[known], on="run", how="left")
-    runs.round(5).to_csv(out / f"follow-up-{name}.csv", index=False)
+    frames, notes = [], []
+    for folder in folders:
+        study = StudyFolder(folder)
+        table, found = collect(study)
+        steps = {run: spec.steps for run, spec in study.runs.items()}
+        for part in study.spec.on:
+            if (table["on"] == part).any():
+                runs = wide(table, on=part)
+                frames.append(runs.assign(on=part, steps=runs["run"].map(steps)))
+        notes += found
+    if not frames:
+        return f"{name}: no run is measured. {' '.join(notes)}"
+    runs = pd.concat(frames, ignore_index=True)
+    path = out / f"follow-up-{name.replace('_', '-')}.csv"
+    runs.round(5).to_csv(path, index=False)
+    if STUDIES[name].has_labels:
+        runs = runs.merge(label_scores(folders), on="run", how="left")
+        runs.round(5).to_csv(path, index=False)
     return f"{name}: {runs['run'].nunique()} runs. {' '.join(notes)}"
+
+
+def label_scores(folders: Sequence[Path]) -> pd.DataFrame:
+    """The scores of runs on a few labels, a row for each run."""
+    runs = [(folder, run) for folder in folders for run in candidates_in(folder).runs]
+    with ProcessPoolExecutor(cores(), get_context("spawn")) as pool:
+        scores = pool.map(scores_of_run, *zip(*runs, strict=True))
+        return pd.DataFrame([{"run": run.id} | found for (_, run), found in zip(runs, scores, strict=True)])
+
+
+def scores_of_run(folder: Path, run: Candidate) -> dict[str, float]:
+    """The scores of one run on a few labels."""
+    scores: dict[str, float] = {}
+    for labels in LABELS:
+        choice = LabelChoice(labels)
+        [found] = few_label_scores(Candidates(folder, (run,)), choice, "cpu")[1].values()
+        for name, value in found.items():  # a loss on held-out labels does not depend on the choice
+            scores[choice.score_name(name) if name in FEW_LABEL_SCORES else name] = value
+    return scores
 
 
 def main() -> None:
@@ -166,33 +204,57 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0, help="of the steps of each run")
     parser.add_argument("--seconds", type=float, default=math.inf)
     parser.add_argument("--folder", type=Path, default=Path("studies"), help="where the runs are")
-    parser.add_argument("--one", action="store_true", help="run the study in this process")
+    parser.add_argument("--part", type=int, help="do in this process what this trainer of the study does")
     options = parser.parse_args()
     names = options.studies.split(",")
-    if options.one:
-        run_one(names[0], options.folder / names[0], options.seeds, options.share)
+    if options.part is not None:
+        run_part(names[0], options.part, options)
         return
     started = time.monotonic()
     options.out.mkdir(parents=True, exist_ok=True)
-    processes = {name: subprocess.Popen([*_command(options, name), "--one"]) for name in names}
-    while processes:
-        late = time.monotonic() - started > options.seconds
-        for name, process in list(processes.items()):
-            if late and process.poll() is None:
-                process.send_signal(signal.SIGINT)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(10)
-            if process.poll() is not None:
-                del processes[name]
-                print(f"{time.monotonic() - started:.0f} s, status {process.returncode}", end=", ")
-                print(keep_scores(name, options.folder / name, options.out), flush=True)
+    processes = {
+        (name, number): subprocess.Popen(_command(options, name, number))
+        for name in names
+        for number in range(STUDIES[name].trainers)
+    }
+    while any(process.poll() is None for process in processes.values()):
+        if time.monotonic() - started > options.seconds:
+            stop(processes.values())
         time.sleep(1)
+    print(f"{time.monotonic() - started:.0f} s: training and evaluation have ended", flush=True)
+    for name in names:
+        numbers = range(STUDIES[name].trainers)
+        print([processes[name, number].returncode for number in numbers], end=" ")
+        folders = [_folder(options, name, number) for number in numbers]
+        try:
+            print(keep_scores(name, folders, options.out), flush=True)
+        except UnweaveError as error:  # nothing is finished
+            print(f"{name}: {error}")
 
 
-def _command(options: argparse.Namespace, name: str) -> list[str]:
-    """How a study is started in a process of its own."""
+def stop(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+    """Stop the processes that still run; what they have finished is kept."""
+    running = [process for process in processes if process.poll() is None]
+    for process in running:
+        process.send_signal(signal.SIGINT)
+    deadline = time.monotonic() + STOP_SECONDS
+    for process in running:
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def _folder(options: argparse.Namespace, name: str, number: int) -> Path:
+    """Where a trainer has its runs."""
+    folder: Path = options.folder / f"{name}-{number}"
+    return folder
+
+
+def _command(options: argparse.Namespace, name: str, number: int) -> list[str]:
+    """How a trainer of a study is started in a process of its own."""
     numbers = [f"--seeds={options.seeds}", f"--share={options.share}", f"--folder={options.folder}"]
-    return [sys.executable, __file__, str(options.out), f"--studies={name}", *numbers]
+    return [sys.executable, __file__, str(options.out), f"--studies={name}", f"--part={number}", *numbers]
 
 
 if __name__ == "__main__":
