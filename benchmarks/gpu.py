@@ -6,7 +6,8 @@ its CUDA graph has the data on the device and is what a patient person makes of 
 share of the measured copy bandwidth and matmul rate a model-step would take that stores all activations and
 reads them when needed: 60 MB and 5.2 GFLOP for one channel. Fused layers store fewer. "mixed" are ten
 runs of the six methods, two of them FactorVAE. "one by one" is without the kernels that fuse two layers,
-nn/kernels/image_ends.py. `--profile` adds what a step of ours consists of.
+nn/kernels/image_ends.py; "compact" is with the optimiser compact_adam. `--profile` adds what a step of ours
+consists of.
 """
 
 from __future__ import annotations
@@ -64,19 +65,21 @@ class Case:
     precision: Precision
     runs: int
     fused: bool = True
+    compact: bool = False
 
     @property
     def name(self) -> str:
         """What is trained."""
-        layers = "" if self.fused else ", one by one"
-        return f"{self.method}, {self.channels} channel{'s' if self.channels > 1 else ''}{layers}"
+        differs = ("" if self.fused else ", one by one") + (", compact" if self.compact else "")
+        return f"{self.method}, {self.channels} channel{'s' if self.channels > 1 else ''}{differs}"
 
     @property
     def specs(self) -> list[RunSpec]:
         """The runs."""
         methods = MIXED if self.method == "mixed" else [self.method] * self.runs
+        optimiser = "compact_adam" if self.compact else "adam"
         return [
-            RunSpec(METHODS[method], seed=seed, precision=self.precision)
+            RunSpec(METHODS[method], seed=seed, precision=self.precision, optimiser=optimiser)
             for seed, method in enumerate(methods)
         ]
 
@@ -117,6 +120,8 @@ def cases(sizes: Sequence[int], precisions: Sequence[Precision]) -> list[Case]:
     found += [Case(method, channels, "bf16", largest) for channels in DATA for method in METHODS]
     found += [Case("mixed", channels, "bf16", len(MIXED)) for channels in DATA]
     found += [Case("beta_vae", channels, "bf16", runs, fused=False) for channels in DATA for runs in sizes]
+    found += [Case(method, 1, "bf16", runs, compact=True) for method in PROFILED for runs in sizes]
+    found += [Case("mixed", channels, "bf16", len(MIXED), compact=True) for channels in DATA]
     return list(dict.fromkeys(found))
 
 
@@ -182,11 +187,12 @@ def measure(table: Table, chosen: Sequence[Case], seconds: float, with_profile: 
     largest = max(case.runs for case in chosen)
     for case in chosen:
         fastest = case.runs == largest and case.precision == "bf16"
+        usual = fastest and case.fused and not case.compact
         profiled = with_profile and fastest and case.fused and case.method in PROFILED
         found, lines = timed(case, seconds, profiled)
         row(f"{case.name}, {case.precision}, P = {case.runs}", found)
         profiles += lines
-        if fastest and case.fused and case.method in METHODS:
+        if usual and case.method in METHODS:
             rates[case.method, case.channels] = found
         gc.collect()  # the population's memory is given back
         torch.cuda.empty_cache()

@@ -178,7 +178,7 @@ REFUSED = [
     ({"likelihood": "poisson"}, 'there is no likelihood "poisson". Known: bernoulli, '),
     ({"schedule": "cosin"}, 'there is no schedule "cosin". Did you mean "cosine"?'),
     ({"schedule": ["linear"]}, "there is no schedule \"['linear']\". Did you mean"),
-    ({"optimiser": "adamW"}, 'there is no optimiser "adamW". Known: adam, adamw.'),
+    ({"optimiser": "adamW"}, 'there is no optimiser "adamW". Known: adam, adamw, compact_adam.'),
     ({"weight_decay": 0.1}, "adam has no weight decay; got weight_decay 0.1. Use adamw."),
     ({"optimiser": "adamw"}, "adamw needs a weight_decay greater than 0, such as 0.01; got 0."),
     ({"weight_decay": -1}, "weight_decay must be a number >= 0; got -1."),

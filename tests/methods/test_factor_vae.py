@@ -130,7 +130,7 @@ def test_a_discriminator_that_is_sure_and_wrong_still_learns() -> None:
 
 def test_the_discriminator_is_built_for_a_population_with_its_own_adam() -> None:
     (player,) = FactorVAE().players
-    assert player.optimiser == Adam(1e-4, 0.5, 0.9, 1e-8, compact=True)
+    assert player.optimiser == Adam(1e-4, 0.5, 0.9, 1e-8)
     network = player.build(Blueprint([Stream.of(seed) for seed in (0, 1)], (1, 64, 64), 2))
     assert network(torch.zeros(2, 3, 2)).shape == (2, 3, 2)
     assert all(len(weights) == 2 for weights in network.parameters())

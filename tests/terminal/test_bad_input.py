@@ -13,7 +13,7 @@ from terminal.session import CommandServer
 TRAIN = {
     "vae --learning-rate nan": "learning_rate must be a number greater than 0; got nan.",
     "vae --gradient-clip -1": "gradient_clip must be a number greater than 0; got -1.0.",
-    "vae --optimiser sgd": 'there is no optimiser "sgd". Known: adam, adamw.',
+    "vae --optimiser sgd": 'there is no optimiser "sgd". Known: adam, adamw, compact_adam.',
     "vae --weight-decay 0.1": "adam has no weight decay; got weight_decay 0.1. Use adamw.",
     "vae --optimiser adamw": "adamw needs a weight_decay greater than 0, such as 0.01; got 0.",
     "vae --schedule cosin": 'there is no schedule "cosin". Did you mean "cosine"?',

@@ -21,7 +21,13 @@ from unweave.nn.optimiser import OPTIMISERS, PopulationOptimiser, optimiser_name
 from unweave.nn.schedule import SCHEDULES, rate_share, schedule_named
 from unweave.runs.spec import RunSpec
 from unweave.training.batches import HostBatches
-from unweave.training.population import MAY_DIFFER, PlayerState, Population, shared_by
+from unweave.training.population import (
+    MAY_DIFFER,
+    PlayerState,
+    Population,
+    has_compact_moments,
+    shared_by,
+)
 from unweave.training.update import Update
 
 CPU = torch.device("cpu")
@@ -84,11 +90,14 @@ def test_a_decay_below_the_rounding_error_is_not_lost() -> None:
 
 
 def test_optimisers_and_schedules_are_found_by_name() -> None:
-    assert list(OPTIMISERS) == ["adam", "adamw"]
-    assert optimiser_named("adam") == Adam(compact=True)
+    assert list(OPTIMISERS) == ["adam", "adamw", "compact_adam"]
+    assert optimiser_named("adam") == Adam()
+    assert optimiser_named("compact_adam") == Adam(compact=True)
     assert optimiser_named("adamw", 0.3) == AdamW(weight_decay=0.3)
     assert {name: schedule_named(name) for name in SCHEDULES} == SCHEDULES
-    with pytest.raises(UnweaveError, match=r'there is no optimiser "sgd"\. Known: adam, adamw.'):
+    with pytest.raises(
+        UnweaveError, match=r'there is no optimiser "sgd"\. Known: adam, adamw, compact_adam.'
+    ):
         optimiser_named("sgd")
     with pytest.raises(UnweaveError, match=r'there is no schedule "step"\. Known: constant, linear'):
         schedule_named("step")
@@ -157,8 +166,29 @@ def test_the_run_decides_for_the_players_that_do_not() -> None:
     population = Population([run], TINY.shape, CPU)
     assert player_of(population, AUTOENCODER).optimiser.settings == AdamW(weight_decay=0.1)
     judge = player_of(population, DISCRIMINATOR)
-    assert judge.optimiser.settings == Adam(1e-4, 0.5, 0.9, 1e-8, compact=True)
+    assert judge.optimiser.settings == Adam(1e-4, 0.5, 0.9, 1e-8)
     assert judge.schedule == "linear"
+
+
+def test_compact_moments_are_for_adam_in_bf16_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unweave.training.population.has_triton", lambda: True)
+    cuda, compact = torch.device("cuda"), {"optimiser": "compact_adam", "precision": "bf16"}
+    run, plain = spec(FactorVAE(), **compact), spec(FactorVAE(), precision="bf16")
+    (judge,) = run.method.players
+    assert isinstance(judge.optimiser, Adam)
+    assert has_compact_moments(run, Adam(), cuda)
+    assert has_compact_moments(run, judge.optimiser, cuda)  # the discriminator follows the run
+    assert not has_compact_moments(run, AdamW(), cuda)
+    assert not has_compact_moments(run, Adam(), CPU)
+    assert not has_compact_moments(spec(FactorVAE(), optimiser="compact_adam"), Adam(), cuda)
+    assert not has_compact_moments(plain, Adam(), cuda)
+
+
+def test_compact_adam_is_adam_on_a_cpu(tmp_path: Path) -> None:
+    plain, compact = train(
+        tmp_path, [spec(VAE(), steps=10, optimiser=name) for name in ("adam", "compact_adam")]
+    )
+    assert largest_difference(plain, compact) == 0
 
 
 def with_own(optimiser: AdamW, schedule: str | None = None) -> property:

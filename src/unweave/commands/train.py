@@ -92,7 +92,7 @@ class Options:
     """Factor on the learning rates of players that have their own, such as discriminators. Default: 1
     (study), 10 (quick)."""
     optimiser: str | None = None
-    """The optimiser: adam, or adamw (with --weight-decay). Default: adam."""
+    """adam, adamw (with --weight-decay) or compact_adam (bf16 moments on a GPU). Default: adam."""
     weight_decay: float | None = None
     """Decoupled weight decay of adamw, such as 0.01. Default: 0."""
     schedule: str | None = None

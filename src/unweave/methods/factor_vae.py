@@ -64,7 +64,7 @@ class FactorVAE(Method):
     @property
     def players(self) -> tuple[Player, ...]:
         """The discriminator."""
-        adam = Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8, compact=True)
+        adam = Adam(learning_rate=1e-4, beta1=0.5, beta2=0.9, epsilon=1e-8)
         return (Player(DISCRIMINATOR, code_discriminator(), adam),)
 
     @property

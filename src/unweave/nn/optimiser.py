@@ -150,8 +150,8 @@ class Adam:
 
     Differs from torch.optim.Adam in where epsilon is added, which matters in the first steps only.
 
-    With `compact`, a bf16 run on a GPU keeps m and v in bfloat16, rounded up or down at random. An update of
-    a large player is limited by memory, and takes a third less time.
+    With `compact`, a bf16 run on a GPU keeps m and v in bfloat16, rounded up or down at random, because
+    updates of large networks are limited by memory. It also applies to players with an Adam of their own.
     """
 
     moments: ClassVar[tuple[str, ...]] = (FIRST_MOMENT, SECOND_MOMENT)
@@ -197,9 +197,18 @@ class AdamW:
 
 
 def _adam_of_run(weight_decay: float) -> Adam:
-    if weight_decay != 0:
-        raise UnweaveError(f"adam has no weight decay; got weight_decay {weight_decay:g}. Use adamw.")
+    _check_no_decay("adam", weight_decay)
+    return Adam()
+
+
+def _compact_adam_of_run(weight_decay: float) -> Adam:
+    _check_no_decay("compact_adam", weight_decay)
     return Adam(compact=True)
+
+
+def _check_no_decay(name: str, weight_decay: float) -> None:
+    if weight_decay != 0:
+        raise UnweaveError(f"{name} has no weight decay; got weight_decay {weight_decay:g}. Use adamw.")
 
 
 def _adamw_of_run(weight_decay: float) -> AdamW:
@@ -211,7 +220,11 @@ def _adamw_of_run(weight_decay: float) -> AdamW:
 
 
 # Each makes the optimiser of a run from its weight decay. The learning rate is the run's.
-OPTIMISERS: dict[str, Callable[[float], Optimiser]] = {"adam": _adam_of_run, "adamw": _adamw_of_run}
+OPTIMISERS: dict[str, Callable[[float], Optimiser]] = {
+    "adam": _adam_of_run,
+    "adamw": _adamw_of_run,
+    "compact_adam": _compact_adam_of_run,
+}
 
 
 def optimiser_named(name: str, weight_decay: float = 0.0) -> Optimiser:

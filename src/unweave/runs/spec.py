@@ -79,7 +79,7 @@ class RunSpec:
     player_rate: float = 1.0
     """Factor on the learning rates that players, such as discriminators, have of their own."""
     optimiser: str = "adam"
-    """The optimiser: adam, or adamw (with decoupled weight decay)."""
+    """The optimiser: adam, adamw (with decoupled weight decay) or compact_adam (bf16 moments on a GPU)."""
     weight_decay: float = 0.0
     """Of adamw: at each update weights shrink by this times the learning rate."""
     schedule: str = "constant"

@@ -18,7 +18,7 @@ from unweave.methods.sampling import Sampling
 from unweave.nn.draws import PopulationDraws
 from unweave.nn.kernels.dispatch import has_triton
 from unweave.nn.layers import keep_rounded_copies, lay_out_for_kernels, select_runs, set_precision
-from unweave.nn.optimiser import Adam, PopulationOptimiser, optimiser_named
+from unweave.nn.optimiser import Adam, Optimiser, PopulationOptimiser, optimiser_named
 from unweave.nn.schedule import Schedule, curve_of
 from unweave.runs.spec import RunSpec
 from unweave.runs.store import weights_in
@@ -218,8 +218,7 @@ class Population:
             (0.0, 0.0) if player is None else (float(player.average), float(player.skip_above))
         )
         precise = player is not None and player.precise and spec.precision == "bf16"
-        on_kernels = self.device.type == "cuda" and has_triton() and spec.precision == "bf16" and not precise
-        compact = on_kernels and isinstance(settings, Adam) and settings.compact
+        compact = not precise and has_compact_moments(spec, settings, self.device)
         optimiser = PopulationOptimiser(parameters, settings, names, decay, skip_above > 0, compact)
         for network in networks.values():  # after the optimiser, whose masters must stay float32
             set_precision(network, "tf32" if precise else spec.precision)
@@ -304,6 +303,13 @@ class Population:
                 skipped = player.optimiser.skipped
                 tensors_of_run.append((f"skipped.{player.name}", skipped, run - player.first))
         return tensors_of_run
+
+
+def has_compact_moments(spec: RunSpec, settings: Optimiser, device: torch.device) -> bool:
+    """Whether a player of the run keeps the moments of its optimiser in bfloat16."""
+    of_run = optimiser_named(spec.optimiser, spec.weight_decay)
+    wanted = isinstance(settings, Adam) and isinstance(of_run, Adam) and of_run.compact
+    return wanted and spec.precision == "bf16" and device.type == "cuda" and has_triton()
 
 
 def _masters_of(parameters: Sequence[Tensor], owner: PlayerState) -> list[Tensor]:
