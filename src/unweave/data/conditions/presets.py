@@ -1,27 +1,26 @@
 """Splits and correlations of the literature, written as conditions.
 
 - schott_*: Schott et al., "Visual representation learning does not generalize strongly within the same
-  domain", ICLR 2022 [1].
-- montero_*: Montero et al., "The role of disentanglement in generalisation", ICLR 2021 [2], as in the code of
+  domain", ICLR 2022: see `schott.py`.
+- montero_*: Montero et al., "The role of disentanglement in generalisation", ICLR 2021 [1], as in the code of
   the authors.
-- traeuble_*: Träuble et al., "On disentangled representations learned from correlated data", ICML 2021 [3]:
+- traeuble_*: Träuble et al., "On disentangled representations learned from correlated data", ICML 2021 [2]:
   the pairs A to E of the paper, whose strengths are sigma 0.2, 0.4 and 0.7.
 - roth_*: Roth et al., "Disentanglement of correlated factors via Hausdorff factorized support", ICLR 2023
-  [4], as in the code of the authors; the formula is that of [3].
+  [3], as in the code of the authors; the formula is that of [2].
 - ojha_imbalance: Ojha et al., "Elastic-InfoGAN: unsupervised disentangled representation learning in
   class-imbalanced data", NeurIPS 2020: the first of the 50 imbalances of ten classes in the authors' code.
 
-Differs from [1]: the authors publish the images of each split, not a rule. Here a third of the values of each
-ordinal factor is held out, which leaves about 30% of dSprites for training. Differs from [3]: the formula is
-that of the paper; the code of the authors draws a blurred line of width sigma instead.
+Differs from [2]: the formula is that of the paper; the code of the authors draws a blurred line of width
+sigma instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
 from typing import TypeAlias, TypeVar
 
+from unweave.data.conditions.schott import SCHOTT
 from unweave.data.grid import Factor
 from unweave.data.supervision.choices import class_factor
 from unweave.errors import UnweaveError
@@ -33,6 +32,7 @@ _Text = TypeVar("_Text", str, tuple[str, ...])
 
 SPRITES = ("shape", "scale", "orientation", "x", "y")
 SHAPES = ("floor_hue", "wall_hue", "object_hue", "scale", "shape", "azimuth")
+CARS = ("elevation", "azimuth", "object")
 MPI = (
     "object_colour",
     "object_shape",
@@ -64,17 +64,21 @@ ROTH: Mapping[str, Mapping[tuple[str, ...], tuple[str, ...]]] = {
         SPRITES: ("shape~scale",),
         SHAPES: ("floor_hue~wall_hue",),
         MPI: ("camera_height~background_colour",),
+        CARS: ("elevation~azimuth",),
     },
     "roth_single_2": {
         SPRITES: ("x~y",),
         SHAPES: ("shape~scale",),
         MPI: ("object_colour~object_size",),
+        CARS: ("elevation~object",),
     },
     "roth_single_3": {
         SPRITES: ("shape~y",),
         SHAPES: ("shape~wall_hue",),
         MPI: ("horizontal_axis~vertical_axis",),
+        CARS: ("azimuth~object",),
     },
+    "roth_single_4": {SHAPES: ("shape~object_hue",)},
     "roth_double_1": {
         SPRITES: ("shape~x", "scale~y"),
         SHAPES: ("scale~floor_hue", "shape~wall_hue"),
@@ -85,6 +89,7 @@ ROTH: Mapping[str, Mapping[tuple[str, ...], tuple[str, ...]]] = {
         SHAPES: ("scale~shape", "floor_hue~wall_hue"),
         MPI: ("object_colour~horizontal_axis", "object_shape~vertical_axis"),
     },
+    "roth_double_3": {SHAPES: ("shape~object_hue", "shape~scale")},
     "roth_triple_1": {
         SHAPES: ("scale~azimuth", "shape~wall_hue", "object_hue~floor_hue"),
         MPI: (
@@ -101,8 +106,19 @@ ROTH: Mapping[str, Mapping[tuple[str, ...], tuple[str, ...]]] = {
             "background_colour~camera_height",
         ),
     },
-    "roth_confounder_1": {SPRITES: ("shape~*",), SHAPES: ("shape~*",), MPI: ("object_shape~*",)},
-    "roth_confounder_2": {SPRITES: ("x~*",), SHAPES: ("wall_hue~*",), MPI: ("horizontal_axis~*",)},
+    "roth_confounder_1": {
+        SPRITES: ("shape~*",),
+        SHAPES: ("shape~*",),
+        MPI: ("object_shape~*",),
+        CARS: ("elevation~*",),
+    },
+    "roth_confounder_2": {
+        SPRITES: ("x~*",),
+        SHAPES: ("wall_hue~*",),
+        MPI: ("horizontal_axis~*",),
+        CARS: ("azimuth~*",),
+    },
+    "roth_confounder_3": {CARS: ("object~*",)},
 }
 TRAEUBLE: Mapping[str, Mapping[tuple[str, ...], tuple[str, ...]]] = {
     "traeuble_a": {SHAPES: ("scale~azimuth",)},
@@ -128,7 +144,7 @@ def expanded(name: str, sigma: float | None, factors: Sequence[Factor]) -> str:
         raise UnweaveError(f"{name} correlates no factors and has no sigma. Leave out the number")
     if name in MONTERO:
         return _for_factors(name, MONTERO[name], names)
-    return BY_RULE[name](name, factors)
+    return BY_RULE[name](factors)
 
 
 def _for_factors(name: str, texts: Mapping[tuple[str, ...], _Text], names: tuple[str, ...]) -> _Text:
@@ -138,56 +154,14 @@ def _for_factors(name: str, texts: Mapping[tuple[str, ...], _Text], names: tuple
     return texts[names]
 
 
-def _random(name: str, factors: Sequence[Factor]) -> str:  # noqa: ARG001
-    return "random(0.7)"
-
-
-def _composition(name: str, factors: Sequence[Factor]) -> str:
-    """Hold out where two ordinal factors are both in their upper half; each value is still seen."""
-    ordinal = _ordinal(name, factors, 2)
-    return ":".join(
-        f"hold({a.name}>={a.size // 2},{b.name}>={b.size // 2})" for a, b in combinations(ordinal, 2)
-    )
-
-
-def _interpolation(name: str, factors: Sequence[Factor]) -> str:
-    """Hold out every third value of each ordinal factor, never the smallest or the largest."""
-    parts = []
-    for factor in _ordinal(name, factors, 1):
-        values = "|".join(str(value) for value in range(1, factor.size - 1, 3))
-        parts.append(f"hold({factor.name}={values})")
-    return ":".join(parts)
-
-
-def _extrapolation(name: str, factors: Sequence[Factor]) -> str:
-    """Hold out the upper third of each ordinal factor."""
-    return ":".join(
-        f"hold({factor.name}>={factor.size - factor.size // 3})" for factor in _ordinal(name, factors, 1)
-    )
-
-
-def _imbalance(name: str, factors: Sequence[Factor]) -> str:
+def _imbalance(factors: Sequence[Factor]) -> str:
     """Weights of the values of the class factor, which must have ten."""
     label = class_factor(factors)
     [size] = [factor.size for factor in factors if factor.name == label]
     if size != len(OJHA):
-        raise UnweaveError(f"{name} needs a class of {len(OJHA)} values; {label} has {size}")
+        raise UnweaveError(f"ojha_imbalance needs a class of {len(OJHA)} values; {label} has {size}")
     return ":".join(f"weigh({label}={value})={share!r}" for value, share in enumerate(OJHA) if share < 1)
 
 
-def _ordinal(name: str, factors: Sequence[Factor], least: int) -> list[Factor]:
-    """The ordinal factors with three values or more; there must be enough of them."""
-    ordinal = [factor for factor in factors if factor.kind == "ordinal" and factor.size >= 3]
-    if len(ordinal) < least:
-        raise UnweaveError(f"{name} needs {least} ordinal factors of 3 values or more; got {len(ordinal)}")
-    return ordinal
-
-
-SCHOTT: Mapping[str, Callable[[str, Sequence[Factor]], str]] = {
-    "schott_random": _random,
-    "schott_composition": _composition,
-    "schott_interpolation": _interpolation,
-    "schott_extrapolation": _extrapolation,
-}
-BY_RULE = {**SCHOTT, "ojha_imbalance": _imbalance}
+BY_RULE: Mapping[str, Callable[[Sequence[Factor]], str]] = {**SCHOTT, "ojha_imbalance": _imbalance}
 PRESETS = (*BY_RULE, *MONTERO, *CORRELATED)
