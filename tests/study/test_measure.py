@@ -11,9 +11,10 @@ from study.tiny import Pretend, tiny_spec
 from unweave.commands.study import study_app
 from unweave.data import load
 from unweave.errors import UnweaveError
+from unweave.methods import FactorVAE, Tripod
 from unweave.progress import no_progress
 from unweave.runs.spec import RunSpec
-from unweave.study import StudyFolder, StudySpec, evaluation_time, measure, preset_named
+from unweave.study import PRESETS, StudyFolder, StudySpec, evaluation_time, measure, preset_named
 from unweave.study.display import forecast_lines, training_table
 from unweave.study.engines.local import Post
 from unweave.study.evaluation_time import EvaluationTime, metrics_time
@@ -35,7 +36,7 @@ def made_up_rate(
     seconds: float = 0.0,
     own: object = None,
 ) -> float:
-    kind = Kind.of(specs[0])
+    kind = Kind.of(specs)
     return KINDS[kind.channels, kind.players]
 
 
@@ -55,7 +56,7 @@ def test_the_published_study_has_four_kinds_of_runs(published: StudyFolder) -> N
     ]
     for part in parts:
         assert len(part.together) == 128
-        assert {Kind.of(run) for run in part.together} == {part.kind}
+        assert {Kind.of([run]) for run in part.together} == {part.kind}
         assert part.together[0].data not in WITHOUT_FILES
 
 
@@ -65,7 +66,7 @@ def test_data_that_is_not_here_has_a_stand_in_of_as_many_channels(tmp_path: Path
     parts = parts_of(study, make_units(runs, 4), ["smallnorb", "cars3d"])
     assert sorted(part.together[0].data for part in parts) == ["color_dsprites", "dsprites"]
     for part in parts:
-        assert Kind.of(part.together[0]) == part.kind
+        assert Kind.of(part.together) == part.kind
 
 
 def test_what_is_trained_does_not_count(tmp_path: Path) -> None:
@@ -83,10 +84,28 @@ def test_what_makes_steps_slower_makes_another_kind() -> None:
         replace(run, batch=128),
         replace(run, architecture="mlp"),
         replace(run, precision="bf16"),
+        RunSpec(Tripod()),
+        RunSpec(FactorVAE()),  # as many players as tripod, other networks
     ]
-    assert len({Kind.of(each) for each in (run, *others)}) == 5
+    assert len({Kind.of([each]) for each in (run, *others)}) == 7
     same = replace(run, seed=3, steps=7, learning_rate=0.1, data="dsprites_noshape")
-    assert Kind.of(same) == Kind.of(run)
+    assert Kind.of([same]) == Kind.of([run])
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_kind_of_a_study_with_a_name_is_timed(name: str) -> None:
+    study = preset_named(name)
+    assert len({Kind.of([run], study.reference(run.data)) for run in study.runs}) <= measure.MOST
+
+
+def test_methods_with_networks_of_their_own_are_named_in_the_table(tmp_path: Path) -> None:
+    methods = [{"name": "beta_vae"}, {"name": "supervised"}, {"name": "glow"}]
+    study = StudyFolder.create(tmp_path, StudySpec("s", grid(methods, seed="0-1", steps=5)))
+    parts = parts_of(study, make_units(study.spec.runs, 128))
+    lines = training_table([Timed(part, 1.0) for part in parts])
+    assert {line.split("  ")[0] for line in lines} == {
+        "kind", "1 channel", "1 channel, glow and supervised, 2 more networks", "sum",
+    }  # fmt: skip
 
 
 def part(channels: int, players: int, runs: int, model_steps: int, images: int = 64) -> Part:
@@ -94,7 +113,7 @@ def part(channels: int, players: int, runs: int, model_steps: int, images: int =
     return Part(Kind(channels, players, images, "released", "bf16"), runs, model_steps, (example,))
 
 
-def test_the_seconds_are_shared_and_four_kinds_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_seconds_are_shared_and_the_largest_kinds_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
 
     def rate(
@@ -104,10 +123,10 @@ def test_the_seconds_are_shared_and_four_kinds_are_measured(monkeypatch: pytest.
         return 100.0 * len(asked)
 
     monkeypatch.setattr(measure, "measured_rate", rate)
-    found = timed([part(1, 0, 5, 1000, images=n) for n in range(6)])
-    assert asked == [5.0] * 4
+    found = timed([part(1, 0, 5, 1000, images=n) for n in range(8)])
+    assert asked == [20 / 6] * 6
     assert [(each.rate, each.measured) for each in found] == [
-        (100.0, True), (200.0, True), (300.0, True), (400.0, True), (100.0, False), (100.0, False),
+        *((100.0 * n, True) for n in range(1, 7)), (100.0, False), (100.0, False),
     ]  # fmt: skip
     asked.clear()
     timed([part(1, 0, 5, 1000), part(1, 1, 5, 1000)])

@@ -143,7 +143,8 @@ def _name(kind: Kind, several: Collection[str]) -> str:
     """The kind in words: channels, further networks, and what else the kinds of the study differ in."""
     words = [f"{kind.channels} channel{'s' if kind.channels > 1 else ''}"]
     words += [f"{kind.images} images a step"] if "images" in several else []
-    words += [getattr(kind, name) for name in ("architecture", "precision") if name in several]
+    written = [name for name in ("architecture", "precision", "own") if name in several]
+    words += [word for name in written if (word := getattr(kind, name))]
     words += [f"{kind.players} more network{'s' if kind.players > 1 else ''}"] if kind.players else []
     return ", ".join(words)
 

@@ -28,7 +28,7 @@ from unweave.training.trainer import use_device
 from unweave.training.update import Update
 
 SECONDS = 20.0  # of all measurements together
-MOST = 4  # kinds that are measured
+MOST = 6  # kinds that are measured; no study with a name has more
 WARM_UP = 3  # updates that also build what is built once
 STAND_INS = {1: "dsprites", 3: "color_dsprites"}  # data that needs no file, by channels
 
@@ -42,14 +42,17 @@ class Kind:
     images: int  # of a step
     architecture: str
     precision: str
+    own: str = ""  # the methods whose networks are their own and not those of the architecture
 
     @classmethod
-    def of(cls, run: RunSpec, reference: Reference | None = None) -> Kind:
-        """The kind of a run on a data set of the catalogue, or on the one of the reference."""
-        images = run.batch * run.method.sampling.together
-        players = len(run.method.players)
-        channels = entry_of(run.data).channels if reference is None else reference.channels
-        return cls(channels, players, images, run.architecture, run.precision)
+    def of(cls, runs: Sequence[RunSpec], reference: Reference | None = None) -> Kind:
+        """The kind of a population on a data set of the catalogue, or on the one of the reference."""
+        first = runs[0]
+        images = first.batch * first.method.sampling.together
+        players = len(first.method.players)
+        channels = entry_of(first.data).channels if reference is None else reference.channels
+        own = " and ".join(sorted({run.method.name for run in runs if run.method.own_networks}))
+        return cls(channels, players, images, first.architecture, first.precision, own)
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ def parts_of(study: StudyFolder, units: Sequence[Unit], missing: Sequence[str] =
     left = [[study.runs[run] for run in open_runs(study, unit)] for unit in units]
     reference = study.spec.reference
     by_kind = sorted(
-        ((Kind.of(runs[0], reference(runs[0].data)), runs) for runs in left if runs),
+        ((Kind.of(runs, reference(runs[0].data)), runs) for runs in left if runs),
         key=lambda pair: pair[0],
     )
     parts = []
