@@ -41,7 +41,7 @@ def test_a_study_file_with_conditions_is_trained_measured_and_collected(tmp_path
     spec = read_study(tmp_path / "s.toml")
     assert [run.data for run in spec.runs] == NAMES
     check_data(spec, None)
-    assert [Kind.of([run], spec.reference(run.data)).channels for run in spec.runs] == [1, 3, 1]
+    assert [Kind.of(run, spec.reference(run.data)).channels for run in spec.runs] == [1, 3, 1]
     assert [open_named(name, spec.reference(name), None).name for name in NAMES] == NAMES
     study = StudyFolder.create(tmp_path / "s", spec)
     work = TrainAndScore("cpu")

@@ -18,6 +18,7 @@ from unweave.evaluation.factor_table import FactorTable, held_out_values, read_f
 from unweave.evaluation.inputs import check_order, read_codes, read_factors
 from unweave.evaluation.intervals import half_of
 from unweave.evaluation.likelihoods import CHUNK, Bits, Losses, likelihood_of
+from unweave.evaluation.meaningless import Meaningless
 from unweave.evaluation.posteriors import EncodeImages, Posterior, joined
 from unweave.evaluation.sources import BlocksOfCodes, FactorsOfBlocks, Sample, columns_of_blocks
 from unweave.evaluation.standardising import Columns
@@ -58,6 +59,7 @@ class ArraySource:
     repeats_are_halves: bool = True
     discrete: bool = False
     unscaled: Columns | None = None
+    meaningless: Meaningless = field(default_factory=dict)
     readout: str = ""
     tokens: Tokens | None = None
     bits: Bits | None = None

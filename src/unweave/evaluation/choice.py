@@ -124,6 +124,18 @@ def left_out_notes(left_out: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
+def meaningless_notes(metrics: Sequence[Metric], *sources: Source) -> tuple[str, ...]:
+    """Notes on the numbers that were left out of metrics, because they mean nothing for the codes."""
+    names = {metric.name for metric in metrics}
+    left_out = {
+        name: reason
+        for source in sources
+        for name, reason in source.meaningless.items()
+        if name.partition(".")[0] in names
+    }
+    return left_out_notes(left_out)
+
+
 def listed(names: Sequence[str]) -> str:
     """Names with commas and "and" between them.
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from unweave.data import Collection, GroundTruth
 from unweave.display.notebook import heading, paragraph, table
 from unweave.errors import UnweaveError, did_you_mean
-from unweave.evaluation.choice import Choice, Wanted, approximation_notes, left_out_notes, listed
+from unweave.evaluation.choice import (
+    Choice,
+    Wanted,
+    approximation_notes,
+    left_out_notes,
+    listed,
+    meaningless_notes,
+)
 from unweave.evaluation.effort import POINTS, Effort
 from unweave.evaluation.evaluate import nothing_measured, open_source, open_subject
 from unweave.evaluation.frozen import EncoderOptions
@@ -187,7 +194,8 @@ def compare(
     left_out = left_out_notes({**choice.left_out, **of_a.failed, **of_b.failed})
     of_sources = (*first.notes, *second.notes, *first.source.notes, *second.source.notes)
     approximated = approximation_notes(exact.metrics, choice.metrics)
-    notes = tuple(dict.fromkeys((*left_out, *of_sources, *approximated)))
+    without = meaningless_notes(choice.metrics, first.source, second.source)
+    notes = tuple(dict.fromkeys((*left_out, *without, *of_sources, *approximated)))
     if not differences:
         raise nothing_measured(notes)
     return Comparison(

@@ -18,6 +18,7 @@ from unweave.evaluation.encoders import encoder_of, factor_encoder, frozen_encod
 from unweave.evaluation.frozen import EncoderOptions, FrozenEncoder
 from unweave.evaluation.inputs import read_block_factors, read_blocks
 from unweave.evaluation.likelihoods import Bits
+from unweave.evaluation.meaningless import meaningless_numbers
 from unweave.evaluation.measuring import measure_choice, measure_source
 from unweave.evaluation.onnx_model import SUFFIX, OnnxModel
 from unweave.evaluation.outputs import Output
@@ -203,6 +204,7 @@ def source_of(
         source = _encoder_source(subject, chosen, effort, lenient, tell, kinds, on)
     source.discrete = is_run and subject.spec.method.discrete_codes
     source.bits = _bits_of_run(subject) if is_run else None
+    source.meaningless = meaningless_numbers(subject) if is_run else {}
     source.unscaled = _unscaled_codes(subject, is_run, standardise)
     own_blocks = is_run and blocks is None
     read = read_blocks if source.tokens is None else source.tokens.blocks

@@ -21,11 +21,13 @@ from unweave.evaluation.choice import (
     block_notes,
     left_out_notes,
     listed,
+    meaningless_notes,
     one_factor_notes,
     small_code_notes,
 )
 from unweave.evaluation.effort import REPRESENTATIONS, Effort
 from unweave.evaluation.intervals import interval, no_interval_notes
+from unweave.evaluation.meaningless import without_meaningless
 from unweave.evaluation.posteriors import EncoderError
 from unweave.evaluation.requests import REQUESTS, Drawing
 from unweave.evaluation.scores import Score, Scores
@@ -138,6 +140,7 @@ def measure_choice(
             *_point_notes(sample, rest.metrics, source),
             *_one_factor(source, rest, scores),
             *_scale_notes(source, repeated),
+            *meaningless_notes(rest.metrics, source),
             *block_notes(rest.metrics, source),
             *(no_interval_notes([s.name for s in scores if s.low is None]) if effort.repeats else ()),
         ),
@@ -283,6 +286,7 @@ def _measure(
         if error is None:
             try:
                 found = measure(metric, **gathered.for_metric(metric), seed=stream.child(metric.name))
+                found = without_meaningless(found, gathered.drawing.source.meaningless)
             except UnweaveError as raised:
                 error = raised
         error = error.named(names) if isinstance(error, FactorError) else error

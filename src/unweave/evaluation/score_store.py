@@ -19,9 +19,10 @@ import torch
 
 from unweave.data import GroundTruth
 from unweave.errors import DiskFullError, UnweaveError
-from unweave.evaluation.choice import Wanted, left_out_notes
+from unweave.evaluation.choice import Wanted, left_out_notes, meaningless_notes
 from unweave.evaluation.effort import Effort
 from unweave.evaluation.evaluate import source_of
+from unweave.evaluation.meaningless import Meaningless
 from unweave.evaluation.measuring import measure_choice
 from unweave.evaluation.parts import Part
 from unweave.evaluation.posterior_memory import PosteriorMemory
@@ -88,7 +89,9 @@ def evaluate_run(
             with failures.noted(scores_path(run.folder, on)):
                 _add(run.folder, now, effort, on)
             record = now if record is None else _merged(record, now)
-        found.append(_only(record or _nothing(run, representation, effort), choice.metrics, left_out))
+        notes = (*left_out, *meaningless_notes(choice.metrics, source))
+        known = record or _nothing(run, representation, effort)
+        found.append(_only(known, choice.metrics, source.meaningless, notes))
     if keep and isinstance(source, GroundTruthSource) and not source.truth.stochastic:
         with failures.noted(run.path / CODES_FILE):
             _keep_grid(run, source.encode_grid())
@@ -259,10 +262,12 @@ def _merged(before: Scores, now: Scores) -> Scores:
     )
 
 
-def _only(record: Scores, metrics: Sequence[Metric], notes: tuple[str, ...]) -> Scores:
-    """The scores of some metrics, in their order."""
+def _only(
+    record: Scores, metrics: Sequence[Metric], meaningless: Meaningless, notes: tuple[str, ...]
+) -> Scores:
+    """The scores of some metrics, in their order; folders of earlier versions may have meaningless ones."""
     order = {metric.name: i for i, metric in enumerate(metrics)}
-    chosen = [score for score in record.scores if score.metric in order]
+    chosen = [score for score in record.scores if score.metric in order and score.name not in meaningless]
     scores = tuple(sorted(chosen, key=lambda s: order[s.metric]))
     return replace(record, scores=scores, notes=tuple(dict.fromkeys((*notes, *record.notes))))
 

@@ -135,8 +135,8 @@ class RunModel:
 
     @property
     def has_prior(self) -> bool:
-        """Whether the method draws codes, so that they have a prior."""
-        return self.run.spec.method.stochastic
+        """Whether the method draws codes and gives them a prior."""
+        return self.run.spec.method.has_divergence
 
     @property
     def scores(self) -> Mapping[str, float]:

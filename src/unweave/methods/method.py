@@ -187,6 +187,11 @@ class Method(ABC):
         return True
 
     @property
+    def has_divergence(self) -> bool:
+        """Whether codes are drawn from q(z|x) and have a prior, so that a KL divergence means something."""
+        return self.stochastic and self.has_prior
+
+    @property
     def exact_weights(self) -> bool:
         """Whether the losses depend on the weights themselves, which must then stay float32."""
         return False

@@ -111,7 +111,7 @@ class Run:
         )
 
     def _repr_html_(self) -> str:
-        shows_samples = self.spec.method.stochastic and self.result["outcome"] == "finished"
+        shows_samples = self.spec.method.has_divergence and self.result["outcome"] == "finished"
         samples = to_bytes(self.sample(SAMPLES)) if shows_samples else None
         return summary_html(self.folder, self.result, samples)
 

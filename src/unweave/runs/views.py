@@ -84,14 +84,14 @@ def traversals(
     range of the codes of the images.
     """
     _at_least("columns", columns, 1)
-    if len(images) < 2 and not model.spec.method.stochastic:
+    if len(images) < 2 and not model.spec.method.has_divergence:
         raise UnweaveError(
             f"codes of {model.spec.method.name} move over the range of the codes of the images, so give 2 or "
             f"more images; got {len(images)}."
         )
     posterior = model.posterior(images)
     codes, used = posterior.mean.cpu().numpy(), use_of_dimensions(model, posterior)
-    label = "{:.2f} nats" if model.spec.method.stochastic else "deviation {:.2f}"
+    label = "{:.2f} nats" if model.spec.method.has_divergence else "deviation {:.2f}"
     low, high = spans(model, codes).T
     rows: list[Row] = []
     for dimension in _chosen(dimensions, used):
@@ -144,7 +144,7 @@ def can_swap(model: Model) -> bool:
 
 def spans(model: Model, codes: NDArray[Any]) -> NDArray[Any]:
     """(d, 2): from where to where each dimension moves, given the codes (n, d) of images."""
-    return code_spans(codes, model.spec.method.stochastic)
+    return code_spans(codes, model.spec.method.has_divergence)
 
 
 def code_spans(codes: NDArray[Any], has_prior: bool) -> NDArray[Any]:
@@ -159,7 +159,7 @@ def use_of_dimensions(model: Model, posterior: Gaussian) -> NDArray[Any]:
 
     For deterministic codes, which have no such divergence, the standard deviation of the codes.
     """
-    if model.spec.method.stochastic:
+    if model.spec.method.has_divergence:
         return np.asarray(posterior.kl_per_dimension().mean(dim=0).cpu())
     return np.asarray(posterior.mean.std(dim=0, correction=0).cpu())
 
@@ -203,7 +203,7 @@ def title(model: Model) -> str:
 
 def traversal_title(model: Model) -> str:
     """What a sheet of traversals shows."""
-    reach = f"{-REACH:g} to {REACH:g}" if model.spec.method.stochastic else "over 95% of its range"
+    reach = f"{-REACH:g} to {REACH:g}" if model.spec.method.has_divergence else "over 95% of its range"
     return f"{title(model)}: one dimension of the code moves, {reach}"
 
 

@@ -101,7 +101,7 @@ def encoded(run: Run, images: NDArray[np.uint8]) -> Codes:
     """
     posterior = encoder_of(run)(images)
     mean = np.ascontiguousarray(posterior.mean, np.float32)
-    if posterior.log_var is None or not run.spec.method.stochastic:
+    if posterior.log_var is None or not run.spec.method.has_divergence:
         return Codes(mean, np.ones(mean.shape[1], np.float32))
     return Codes(mean, mean_kl(posterior).astype(np.float32))
 

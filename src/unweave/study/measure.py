@@ -42,17 +42,16 @@ class Kind:
     images: int  # of a step
     architecture: str
     precision: str
-    own: str = ""  # the methods whose networks are their own and not those of the architecture
+    own: str = ""  # the method, if its networks are its own and not those of the architecture
 
     @classmethod
-    def of(cls, runs: Sequence[RunSpec], reference: Reference | None = None) -> Kind:
-        """The kind of a population on a data set of the catalogue, or on the one of the reference."""
-        first = runs[0]
-        images = first.batch * first.method.sampling.together
-        players = len(first.method.players)
-        channels = entry_of(first.data).channels if reference is None else reference.channels
-        own = " and ".join(sorted({run.method.name for run in runs if run.method.own_networks}))
-        return cls(channels, players, images, first.architecture, first.precision, own)
+    def of(cls, run: RunSpec, reference: Reference | None = None) -> Kind:
+        """The kind of a run on a data set of the catalogue, or on the one of the reference."""
+        images = run.batch * run.method.sampling.together
+        players = len(run.method.players)
+        channels = entry_of(run.data).channels if reference is None else reference.channels
+        own = run.method.name if run.method.own_networks else ""
+        return cls(channels, players, images, run.architecture, run.precision, own)
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def parts_of(study: StudyFolder, units: Sequence[Unit], missing: Sequence[str] =
     left = [[study.runs[run] for run in open_runs(study, unit)] for unit in units]
     reference = study.spec.reference
     by_kind = sorted(
-        ((Kind.of(runs, reference(runs[0].data)), runs) for runs in left if runs),
+        ((Kind.of(runs[0], reference(runs[0].data)), runs) for runs in left if runs),
         key=lambda pair: pair[0],
     )
     parts = []

@@ -69,8 +69,9 @@ class Condition:
         if len(set(clauses.paints)) > 1:
             raise UnweaveError("images can be painted once: write colour or noise.")
         products: dict[Box, float] = {}
-        for box, share in clauses.weights:
-            products[box] = products.get(box, 1.0) * share
+        for box, share in sorted((_without_full(box, factors), share) for box, share in clauses.weights):
+            if box:  # a weight of all combinations changes nothing
+                products[box] = products.get(box, 1.0) * share
         return cls(
             paint=clauses.paints[0] if clauses.paints else "",
             only=_without_full(_intersection(clauses.only), factors),

@@ -12,7 +12,14 @@ from unweave.data.conditions.parser import parse
 from unweave.data.conditions.presets import PRESETS
 from unweave.data.entry import Entry
 from unweave.data.grid import Factor, GroundTruth
-from unweave.data.supervision.restrict import correlate, hold_out, hold_out_random, only, reweight
+from unweave.data.supervision.restrict import (
+    correlate,
+    full_grid,
+    hold_out,
+    hold_out_random,
+    only,
+    reweight,
+)
 from unweave.errors import UnweaveError
 from unweave.progress import Progress
 
@@ -64,16 +71,34 @@ def preset_of(text: str, factors: Sequence[Factor]) -> str:
 def conditioned(ground_truth: GroundTruth, text: str) -> GroundTruth:
     """The ground truth under a condition, such as "hold(shape=2,x>=16)".
 
-    Its name is that of the ground truth, a colon and the canonical form of the condition.
+    Its name is that of the ground truth, a colon and the canonical form of the condition. A ground truth that
+    has a condition already gets both, as if they had been written together.
     """
+    earlier = _earlier_condition(ground_truth)
+    if earlier:
+        return conditioned(full_grid(ground_truth), f"{earlier}:{text}")
     condition = parse(text, ground_truth.factors)
     canonical = condition.text(ground_truth.factors)
     if not canonical:
         return ground_truth
     name = f"{ground_truth.name}:{canonical}"
-    reference = ground_truth.reference
-    recorded = None if reference is None else replace(reference, name=name, condition=canonical)
+    recorded = ground_truth.reference
+    if recorded is not None:
+        clauses = f"{recorded.condition}:{canonical}" if recorded.condition else canonical  # colour or noise
+        recorded = replace(recorded, name=name, condition=clauses)
     return replace(_restricted(ground_truth, condition), name=name, reference=recorded)
+
+
+def _earlier_condition(truth: GroundTruth) -> str:
+    """The condition that was applied to the full grid; empty if none was, or if it is not all of the name."""
+    base, whole = full_grid(truth).name, truth.name
+    if not whole.startswith(f"{base}:"):
+        return ""
+    text = whole.removeprefix(f"{base}:")
+    try:
+        return text if parse(text, truth.factors).text(truth.factors) == text else ""
+    except UnweaveError:  # such as "hold(x=0) (held out)"
+        return ""
 
 
 def conditioned_entry(entry: Entry, text: str) -> Entry:

@@ -16,6 +16,7 @@ Values are positions 0, 1, 2, ... of a factor's values. Spaces between words are
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -121,6 +122,8 @@ class _Reader:
         start, sigma = self.cursor.at, self.cursor.number("the sigma of the correlation, such as 0.2")
         if not sigma > 0:
             raise self.cursor.problem("sigma must be greater than 0", start)
+        if math.isinf(sigma):
+            raise self.cursor.problem("sigma must be finite", start)
         return sigma
 
     def _weight(self) -> None:
