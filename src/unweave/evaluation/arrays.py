@@ -17,8 +17,7 @@ from unweave.errors import UnweaveError
 from unweave.evaluation.factor_table import FactorTable, held_out_values, read_factor_table
 from unweave.evaluation.inputs import check_order, read_codes, read_factors
 from unweave.evaluation.intervals import half_of
-from unweave.evaluation.likelihoods import CHUNK, Bits, Losses, likelihood_of
-from unweave.evaluation.meaningless import Meaningless
+from unweave.evaluation.likelihoods import CHUNK, Bits, Losses, Meaningless, likelihood_of
 from unweave.evaluation.posteriors import EncodeImages, Posterior, joined
 from unweave.evaluation.sources import BlocksOfCodes, FactorsOfBlocks, Sample, columns_of_blocks
 from unweave.evaluation.standardising import Columns

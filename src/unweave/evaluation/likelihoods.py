@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +16,8 @@ CHUNK = 2048  # images that are made and encoded at once
 Losses: TypeAlias = Callable[[NDArray[np.uint8], NDArray[Any]], NDArray[np.float64]]
 # images, and the stream of their noise -> bits per dimension of each.
 Bits: TypeAlias = Callable[[NDArray[np.uint8], Stream], NDArray[np.float64]]
+# The names of numbers to leave out -> why they mean nothing; see unweave.evaluation.meaningless.
+Meaningless: TypeAlias = Mapping[str, str]
 
 
 def split_factors(factors: NDArray[np.int64], stream: Stream) -> Iterator[tuple[NDArray[np.int64], Stream]]:

@@ -22,7 +22,7 @@ from unweave.errors import DiskFullError, UnweaveError
 from unweave.evaluation.choice import Wanted, left_out_notes, meaningless_notes
 from unweave.evaluation.effort import Effort
 from unweave.evaluation.evaluate import source_of
-from unweave.evaluation.meaningless import Meaningless
+from unweave.evaluation.likelihoods import Meaningless
 from unweave.evaluation.measuring import measure_choice
 from unweave.evaluation.parts import Part
 from unweave.evaluation.posterior_memory import PosteriorMemory

@@ -22,8 +22,7 @@ from unweave.data import CATALOGUE, GroundTruth
 from unweave.data.supervision.restrict import varied_columns
 from unweave.errors import UnweaveError
 from unweave.evaluation.image_split import split_by_image
-from unweave.evaluation.likelihoods import CHUNK, Bits, Losses, likelihood_of, split_factors
-from unweave.evaluation.meaningless import Meaningless
+from unweave.evaluation.likelihoods import CHUNK, Bits, Losses, Meaningless, likelihood_of, split_factors
 from unweave.evaluation.parts import Part
 from unweave.evaluation.posterior_memory import PosteriorMemory
 from unweave.evaluation.posteriors import EncodeFactors, EncodeImages, Posterior, joined
@@ -75,7 +74,7 @@ class Source(Protocol):
     repeats_are_halves: bool  # whether repeats are halves of the rows, and not fresh points
     discrete: bool  # whether mean codes are known to have a few values only
     unscaled: Columns | None  # codes to standardise for metrics that depend on their scale
-    meaningless: Meaningless  # numbers to leave out
+    meaningless: Meaningless  # numbers to leave out, and why
     readout: str  # the protocol's word for directions that codes were read along; empty without them
     tokens: Tokens | None  # the shape of codes that are tokens of several numbers each
 
