@@ -354,31 +354,6 @@ def test_names_are_the_same_everywhere() -> None:
         open_data("dsprits:hold(x=0)")
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [("hold(y=0)", "hold(x=0)"), ("x~y=0.3", "noise:hold(x>=2)"), ("colour", "weigh(x=0)=0.5")],
-)
-def test_one_condition_after_another_is_both_at_once(first: str, second: str, tmp_path: Path) -> None:
-    """Otherwise a run on such data records what cannot be opened again."""
-    factors = TINY.factors_at(np.arange(len(TINY)))
-    names = np.array([factor.name for factor in TINY.factors])
-    np.savez(tmp_path / "mine.npz", images=TINY.observe(factors), factors=factors, factor_names=names)
-    own = open_data(tmp_path / "mine.npz")
-    assert isinstance(own, GroundTruth)
-    for truth in (own, GRID, load("dsprites")):
-        both = conditioned(truth, f"{first}:{second}")
-        after = conditioned(conditioned(truth, first), second)
-        assert (after.name, after.drawn) == (both.name, both.drawn)
-        assert np.array_equal(after.sample_factors(50, 0), both.sample_factors(50, 0))
-        assert after.reference == both.reference
-    assert own.reference is not None
-    record = conditioned(conditioned(own, first), second).reference
-    assert record is not None
-    assert open_reference(record).name == conditioned(own, f"{first}:{second}").name
-    held = held_out_part(conditioned(GRID, "hold(x<4)"))  # its name has more than a condition
-    assert conditioned(held, "hold(y=0)").name == "toy:hold(x=0..3) (held out):hold(y=0)"
-
-
 def test_conditions_on_own_data(tmp_path: Path) -> None:
     factors = TINY.factors_at(np.arange(len(TINY)))
     names = np.array([factor.name for factor in TINY.factors])
