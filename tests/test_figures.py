@@ -18,7 +18,7 @@ from training.tiny import TINY
 from unweave.data import Collection, GroundTruth, from_arrays
 from unweave.errors import UnweaveError
 from unweave.methods import AE, MLVAE, BetaVAE, Method
-from unweave.runs.figures import loss_figure
+from unweave.runs.figures import loss_figure, sheet_figure
 from unweave.runs.run import Run
 from unweave.runs.views import example_images, traversals
 
@@ -82,6 +82,31 @@ def test_numbers_of_many_steps_stay_apart() -> None:
         assert len(shown) >= 3
         digit = shown[-1].width / len(labels[-1].get_text())
         assert all(left.x1 + digit < right.x0 for left, right in itertools.pairwise(shown))
+
+
+def test_no_text_is_cut_off() -> None:
+    """Labels and titles lie in the figure, and images keep their size, whatever the shape of the sheet."""
+    title, log = "style_gan2 on a data set with a long name", pd.DataFrame({"step": [1, 2], "kl": [1.0, 2.0]})
+    for columns, size, label in (
+        (10, (64, 64), "content of the first"),
+        (1, (16, 32), "a"),
+        (3, (8, 8), "b\nc"),
+    ):
+        figure = sheet_figure(title, [(label, np.zeros((columns, 3, *size), np.uint8))] * 4)
+        figure.savefig(io.BytesIO())
+        [axes] = figure.get_axes()
+        shown = [*axes.get_yticklabels(), axes.title, axes._left_title]  # type: ignore[attr-defined]
+        whole, sheet = figure.bbox, axes.get_window_extent()
+        for box in [text.get_window_extent() for text in shown if text.get_text()] + [sheet]:
+            assert whole.x0 < box.x0 < box.x1 < whole.x1, (columns, label)
+            assert whole.y0 < box.y0 < box.y1 < whole.y1, (columns, label)
+        images = axes.get_images()[0].get_window_extent()
+        assert images.height == pytest.approx(0.6 * figure.dpi * (4 * size[0] + 12) / size[0])
+        assert images.width == pytest.approx(sheet.width)
+    losses: Any = loss_figure(log, None, f"{title}, and more words that are wider than one panel")
+    losses.savefig(io.BytesIO())
+    box = losses._suptitle.get_window_extent()
+    assert losses.bbox.x0 < box.x0 < box.x1 < losses.bbox.x1
 
 
 def test_content_and_style(tmp_path: Path) -> None:

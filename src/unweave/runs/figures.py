@@ -15,10 +15,11 @@ from unweave.runs.views import Row
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 TILE = 0.6  # inches of an image
-LABEL = 1.3  # inches of the labels of rows
+MARGIN = 0.06  # inches around a sheet and its labels
 PANELS = 3  # curves side by side
 
 
@@ -27,18 +28,33 @@ def sheet_figure(title: str, rows: Sequence[Row]) -> Figure:
     from unweave.display.inline_figure import InlineFigure
 
     columns = max(len(images) for _, images in rows)
-    height, width = rows[0][1].shape[2:]
-    size = (LABEL + columns * TILE * width / height, 0.4 + len(rows) * TILE)
-    figure = InlineFigure(figsize=size, dpi=110, layout="constrained")
-    axes = figure.add_subplot()
-    axes.imshow(_tiled([images for _, images in rows], columns), interpolation="nearest")
+    height, paper = rows[0][1].shape[2], _tiled([images for _, images in rows], columns)
+    size = np.array(paper.shape[1::-1]) * TILE / height
+    figure = InlineFigure(figsize=size, dpi=110)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.imshow(paper, interpolation="nearest")
     middles = [r * (height + GAP) + (height - 1) / 2 for r in range(len(rows))]
     axes.set_yticks(middles, [_plain(label) for label, _ in rows], fontsize=7)
     axes.set_xticks([])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_title(_plain(title), fontsize=8, loc="left")
+    _make_room(figure, axes, size)
     return figure
+
+
+def _make_room(figure: Figure, axes: Axes, size: NDArray[np.float64]) -> None:
+    """Enlarge a figure that its axes fill, (width, height) in inches, by the text around them.
+
+    A layout engine would shrink the axes of images, or cut off text, because their sides have a fixed ratio.
+    """
+    around = axes.get_tightbbox() or axes.bbox
+    inside, outside = (box.get_points() / figure.dpi for box in (axes.bbox, around))
+    before = np.maximum(inside[0] - outside[0], 0) + MARGIN
+    after = np.maximum(outside[1] - inside[1], 0) + MARGIN
+    whole = before + size + after
+    figure.set_size_inches(*whole)
+    axes.set_position((*(before / whole), *(size / whole)))
 
 
 def loss_figure(log: pd.DataFrame, terms: Sequence[str] | None, title: str) -> Figure:
@@ -66,7 +82,8 @@ def loss_figure(log: pd.DataFrame, terms: Sequence[str] | None, title: str) -> F
         axes.set_xlabel("step", fontsize=7)
     for axes in panels[len(names) :]:
         axes.set_visible(False)
-    figure.suptitle(_plain(title), fontsize=9)
+    above = figure.suptitle(_plain(title), fontsize=9)
+    figure.set_figwidth(max(figure.get_figwidth(), above.get_window_extent().width / figure.dpi + 2 * MARGIN))
     return figure
 
 
