@@ -64,6 +64,25 @@ def test_categories_angles_words_and_missing_values() -> None:
     assert found.explained == pytest.approx(np.ones(7), abs=1e-3)
 
 
+def test_moves_along_the_values_of_a_category_are_short() -> None:
+    """Their read-outs add up to 0 up to rounding: one rises by 1 - 1/4, the others fall by 1/4."""
+    shape = Stream.of(3).integers(500, [4])[:, 0]
+    codes = np.eye(4)[shape] @ Stream.of(4).normal(4, 6) + 0.3 * Stream.of(5).normal(500, 6)
+    found = linear(codes, {"shape": shape}, kinds={"shape": "categorical"})
+    assert found.codes(codes).sum(axis=1) == pytest.approx(np.zeros(500), abs=1e-9)
+    assert np.abs(found.directions).max() < 5
+    change = (found.codes(found.move(codes, 2, 1.0)) - found.codes(codes)).mean(axis=0)
+    assert change == pytest.approx([-0.25, -0.25, 0.75, -0.25])
+
+
+def test_all_values_of_a_category_have_one_penalty() -> None:
+    """Of two values that are easy to read and a rare one that is not, the sum stays constant too."""
+    shape = np.where(np.arange(60) < 3, 2, np.arange(60) % 2)
+    codes = np.stack([shape == 1, *Stream.of(7).normal(20, 60)], axis=1)
+    found = linear(codes, {"shape": shape}, kinds={"shape": "categorical"})
+    assert found.codes(codes).sum(axis=1) == pytest.approx(np.zeros(60), abs=1e-9)
+
+
 def test_wrong_factors_are_refused() -> None:
     codes = SOURCES[:10]
     for factors, message in (

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from unweave.evaluation.outputs import Output
 
 Floats = NDArray[np.float64]
+DEPENDENT = 1e-8  # singular values of a read-out below this share of the largest are rounding errors
 RECORD = "directions"  # the entry of a file's header that says how the directions were fitted
 
 
@@ -144,7 +145,8 @@ class Directions:
     def move(self, codes: Any, direction: int, step: float) -> NDArray[Any]:
         """Codes (n, d), or one code (d,), moved by `step` units along one direction.
 
-        Of linear read-outs, only this one of the new codes changes, and it changes by `step`.
+        Of linear read-outs, only this one of the new codes changes, and it changes by `step`, unless codes
+        depend on each other, as those of the values of one categorical factor do.
         """
         if isinstance(direction, bool) or not -len(self) <= direction < len(self):
             raise UnweaveError(
@@ -206,11 +208,12 @@ class Directions:
 def linear_directions(
     matrix: Floats, mean: Floats, explained: Floats, fitted: Fitted, names: tuple[str, ...] = ()
 ) -> Directions:
-    """Directions of a linear read-out (k, d): moving along one changes no other code.
+    """Directions of a linear read-out (k, d): moving along one changes no other code, where this is possible.
 
-    They are the rows of the transposed pseudo-inverse: the shortest such moves.
+    They are the rows of the transposed pseudo-inverse: the shortest such moves. Codes whose sum is constant,
+    such as those of the values of a category, cannot move alone. The others then move as little as possible.
     """
-    directions = np.asarray(np.linalg.pinv(matrix).T, np.float64)
+    directions = np.asarray(np.linalg.pinv(matrix, rcond=DEPENDENT).T, np.float64)
     return Directions(directions, mean, explained, LinearReader(matrix, mean), fitted, names)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from unweave.directions.directions import Directions, Fitted, Floats, linear_directions
 from unweave.errors import UnweaveError
@@ -34,12 +34,11 @@ def linear(
 
     Codes are standardised, and the strength of the penalty is chosen for each factor by leaving one row out.
     `explained` is R2 of these predictions. `directions` are the shortest moves that change one new code and
-    no other. This read-out uses labels: measure it on rows that it was not fitted on.
+    no other, where this is possible: the new codes of one categorical factor have a constant sum, so a move
+    along one lowers the others. This read-out uses labels: measure it on rows that it was not fitted on.
     """
-    from sklearn.linear_model import RidgeCV  # type: ignore[import-untyped]
-
     check_order(codes, factors)
-    table, (targets, names) = check_codes(codes), _targets(factors, kinds)
+    table, (targets, names, factor_of) = check_codes(codes), _targets(factors, kinds)
     if len(table) != len(targets):
         raise UnweaveError(f"factors must have {len(table)} rows like codes; got {len(targets)}.")
     known = np.isfinite(targets).all(axis=1)
@@ -51,18 +50,31 @@ def linear(
     _check_varied(targets, names)
     mean, spread = table.mean(axis=0), table.std(axis=0)
     spread[spread == 0] = 1.0
-    model = RidgeCV(STRENGTHS, alpha_per_target=True, store_cv_results=True)
-    model.fit((table - mean) / spread, targets)
-    errors = model.cv_results_.reshape(*targets.shape, -1).mean(axis=0).min(axis=1)
-    matrix = np.reshape(model.coef_, (targets.shape[1], -1)) / spread
+    parts = [_ridge((table - mean) / spread, targets[:, factor_of == j]) for j in np.unique(factor_of)]
+    errors = np.concatenate([errors for _, errors in parts])
+    matrix = np.concatenate([weights for weights, _ in parts]) / spread
     if not matrix.any(axis=1).all():
         raise UnweaveError("codes must differ from each other; all rows are the same.")
     explained = np.maximum(1 - errors / targets.var(axis=0), 0.0)
     return linear_directions(matrix, mean, explained, Fitted("linear", len(table), remark=REMARK), names)
 
 
-def _targets(factors: Any, kinds: Mapping[str, KindLike] | None) -> tuple[Floats, tuple[str, ...]]:
-    """Factors as columns of numbers to predict, NaN where one is missing, and the names of the columns."""
+def _ridge(codes: Floats, targets: Floats) -> tuple[Floats, Floats]:
+    """The weights (k, d) that predict the k columns of one factor, and the mean squared errors (k,).
+
+    All columns have one penalty, so the weights of the values of a category add up to 0, as they should.
+    """
+    from sklearn.linear_model import RidgeCV  # type: ignore[import-untyped]
+
+    model = RidgeCV(STRENGTHS, store_cv_results=True).fit(codes, targets)
+    errors = model.cv_results_.reshape(*targets.shape, -1).mean(axis=0)
+    return np.reshape(model.coef_, (targets.shape[1], -1)), errors[:, model.alpha_ == STRENGTHS][:, 0]
+
+
+def _targets(
+    factors: Any, kinds: Mapping[str, KindLike] | None
+) -> tuple[Floats, tuple[str, ...], NDArray[np.int64]]:
+    """Columns of numbers to predict, NaN where one is missing, their names, and the factor of each."""
     read = read_factors(factors)[0]
     values = read.array.astype(np.float64)
     names = read.names or tuple(f"v{j}" for j in range(values.shape[1]))
@@ -70,11 +82,13 @@ def _targets(factors: Any, kinds: Mapping[str, KindLike] | None) -> tuple[Floats
         name: "categorical" for name, word in zip(names, read.words, strict=True) if word
     }
     columns: dict[str, Floats] = {}
-    for name, column, kind in zip(
-        names, values.T, kinds_of(values, names, words | stated_kinds(kinds)), strict=True
+    factor_of: list[int] = []
+    for j, (name, column, kind) in enumerate(
+        zip(names, values.T, kinds_of(values, names, words | stated_kinds(kinds)), strict=True)
     ):
         columns |= dict(_columns(name, column, kind))
-    return np.stack(list(columns.values()), axis=1), tuple(columns)
+        factor_of += [j] * (len(columns) - len(factor_of))
+    return np.stack(list(columns.values()), axis=1), tuple(columns), np.array(factor_of)
 
 
 def _columns(name: str, column: Floats, kind: FactorKind) -> Iterable[tuple[str, Floats]]:
