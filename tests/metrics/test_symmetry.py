@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from metrics.grids import grid, noise
 from unweave.errors import UnweaveError
 from unweave.metrics import Representation, d_lsbd, equivariance
-from unweave.metrics.equivariance import shift_fits
+from unweave.metrics.equivariance import mean_gain, shift_fits
 from unweave.metrics.orbits import Orbits, orbits_of
 from unweave.streams import Stream
 
@@ -183,6 +183,22 @@ def test_shifts_of_a_factor_that_is_not_circular_stay_in_range() -> None:
     assert [fit.gain for fit in fits] == pytest.approx([1.0] * 5)
     assert all(fit.chance < 0.5 for fit in fits)
     assert fits[0].identity > fits[4].identity
+
+
+def test_the_gain_over_shifts_of_different_spread_is_that_of_all_errors() -> None:
+    """A code that is the factor itself has one value after the largest shift, where nothing is to explain."""
+    for power in (1, 2):
+        codes = np.arange(6.0)[None, :, None].repeat(2, axis=0) ** power
+        orbits = Orbits(np.array([[0, 0], [0, 1]]), codes)
+        fits = shift_fits(orbits, orbits, False, Stream.of(0))
+        errors, guesses = 0.0, 0.0
+        for shift in range(1, 6):
+            before, after = codes[0, :-shift, 0], codes[0, shift:, 0]
+            line = np.poly1d(np.polyfit(before, after, 1) if shift < 5 else [0.0, after[0]])
+            errors += ((after - line(before)) ** 2).sum()
+            guesses += min(((after - before) ** 2).sum(), ((after - after.mean()) ** 2).sum())
+        assert mean_gain([fit.linear for fit in fits], fits) == pytest.approx(1 - errors / guesses)
+        assert power > 1 or errors == pytest.approx(0)
 
 
 def test_no_base_is_in_both_halves() -> None:

@@ -25,7 +25,8 @@ class ShiftFit(NamedTuple):
 
     1 is perfect, and the mean code scores 0. `chance` is a linear map that was fitted to codes in random
     order. `gain` is the share of the error of the better of two guesses, the code itself and the mean code,
-    that the linear map removes.
+    that the linear map removes. `spread` is the sum of squares of the codes after the shift, around their
+    mean, which R^2 is relative to; numbers are 0 where it is 0.
     """
 
     shift: int
@@ -34,6 +35,7 @@ class ShiftFit(NamedTuple):
     identity: float
     chance: float
     gain: float
+    spread: float
 
 
 class Equivariance(NamedTuple):
@@ -96,9 +98,10 @@ def equivariance(
 
 def mean_gain(explained: Sequence[float], fits: Sequence[ShiftFit]) -> float:
     """Return the gain over all shifts of maps with these R^2, at least 0; 0 if codes do not change."""
-    baseline = sum(min(1 - fit.identity, 1.0) for fit in fits)
-    error = sum(1 - value for value in explained)
-    return max(0.0, 1 - error / baseline) if baseline > SMALL else 0.0
+    baseline = sum(min(1 - fit.identity, 1.0) * fit.spread for fit in fits)
+    error = sum((1 - value) * fit.spread for value, fit in zip(explained, fits, strict=True))
+    least = SMALL * sum(fit.spread for fit in fits)
+    return max(0.0, 1 - error / baseline) if baseline > least else 0.0
 
 
 def shift_fits(fit: Orbits, test: Orbits, circular: bool, stream: Stream) -> list[ShiftFit]:
@@ -139,7 +142,7 @@ def _shift_fit(
         _explained(error, spread, least) for error in (*errors[:2], unmoved, errors[2])
     )
     gain = _explained(errors[0], min(unmoved, spread), least)
-    return ShiftFit(shift, linear, rotation, identity, chance, gain)
+    return ShiftFit(shift, linear, rotation, identity, chance, gain, spread)
 
 
 def _explained(error: float, total: float, least: float) -> float:
