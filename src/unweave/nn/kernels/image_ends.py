@@ -49,6 +49,18 @@ class Kernel:
         self.launch((*blocks, 1), (THREADS, 1, 1), list(arguments), self.shared)
 
 
+def are_used(image: Tensor, edge: Tensor, inner: Tensor, likelihood: str | None = None) -> bool:
+    """Whether the kernels compute the first two layers, or with a likelihood the last two.
+
+    They must fit, and have computed right numbers before: see image_ends_check.py.
+    """
+    if likelihood not in (None, *LIKELIHOODS) or not fits(image, edge, inner):
+        return False
+    from unweave.nn.kernels.image_ends_check import is_right
+
+    return is_right(image.device, image.shape[4], likelihood)
+
+
 def fits(image: Tensor, edge: Tensor, inner: Tensor) -> bool:
     """Whether there are kernels for images (P, B, H, W, C) and the layers' weights (P, k, k, big, small)."""
     channels = image.shape[4]
@@ -61,22 +73,37 @@ def fits(image: Tensor, edge: Tensor, inner: Tensor) -> bool:
         and channels in CHANNELS
         and edge.dtype == inner.dtype == torch.bfloat16
         and shapes == ((4, 4, channels, FEATURES), (4, 4, FEATURES, FEATURES))
-        and _can_compile(image.device, channels)
+        and _can_run(image.device, channels)
     )
 
 
-def start(image: Tensor, edge: Tensor, edge_bias: Tensor, inner: Tensor, bias: Tensor) -> Tensor:
-    """(P, B, 64, 64, C) -> (P, B, 16, 16, 32), after both convolutions."""
+def start(
+    image: Tensor,
+    edge: Tensor,
+    edge_bias: Tensor,
+    inner: Tensor,
+    bias: Tensor,
+    at_once: int | None = None,
+) -> Tensor:
+    """(P, B, 64, 64, C) -> (P, B, 16, 16, 32), after both convolutions.
+
+    `at_once` is how many blocks share the images of all runs; by default as many as the GPU runs at once.
+    """
     runs, images, channels = len(image), image.shape[1], image.shape[4]
     out = inner.new_empty(runs, images, SIDE // 4, SIDE // 4, FEATURES)
-    each, splits = shares(runs, images, _blocks(image.device))
+    each, splits = shares(runs, images, at_once or _blocks(image.device))
     kernel = _compiled("image_start", channels, "bernoulli", image.device)
     kernel.run((splits, runs), image, edge, edge_bias, inner, bias, out, images, each)
     return out
 
 
 def start_gradient(
-    image: Tensor, gradient: Tensor, edge: Tensor, edge_bias: Tensor, inner: Tensor
+    image: Tensor,
+    gradient: Tensor,
+    edge: Tensor,
+    edge_bias: Tensor,
+    inner: Tensor,
+    at_once: int | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of the inner weights, the edge weights and the edge bias, float32.
 
@@ -84,7 +111,7 @@ def start_gradient(
     """
     runs, images, channels = len(image), image.shape[1], image.shape[4]
     sizes = inner[0].numel(), edge[0].numel(), FEATURES
-    each, splits = shares(runs, images, _blocks(image.device))
+    each, splits = shares(runs, images, at_once or _blocks(image.device))
     parts = torch.empty(runs, splits, sum(sizes), device=image.device)
     kernel = _compiled("image_start_gradient", channels, "bernoulli", image.device)
     kernel.run((splits, runs), image, gradient, edge, edge_bias, inner, parts, images, each)
@@ -123,10 +150,11 @@ def end(
     edge_bias: Tensor,
     image: Tensor,
     likelihood: str,
+    at_once: int | None = None,
 ) -> End:
     """(P, B, 16, 16, 32), the result of a ReLU, through both transposed convolutions to the likelihood."""
     runs, images, channels = len(image), image.shape[1], image.shape[4]
-    each, splits = shares(runs, images, _blocks(image.device))
+    each, splits = shares(runs, images, at_once or _blocks(image.device))
     parts = torch.empty(runs, splits, sum(end_sizes(channels)), device=image.device)
     losses = torch.empty(runs, splits, device=image.device)
     to_features = torch.empty_like(features)
@@ -205,18 +233,12 @@ def shared_bytes(name: str, channels: int) -> int:
 
 
 @cache
-def _can_compile(device: torch.device, channels: int) -> bool:
-    """Whether torch can compile the kernels, and the GPU has the instructions and the shared memory."""
+def _can_run(device: torch.device, channels: int) -> bool:
+    """Whether torch has a compiler, and the GPU the instructions and the shared memory."""
     properties = torch.cuda.get_device_properties(device)
     room = getattr(properties, "shared_memory_per_block_optin", 0)
     enough = (properties.major, properties.minor) >= (8, 0) and room >= shared_bytes("image_end", channels)
-    if not enough or not hasattr(torch.cuda, "_compile_kernel") or torch.version.hip is not None:
-        return False
-    try:
-        _compiled("add_parts", 1, "bernoulli", device)
-    except (OSError, RuntimeError):  # torch's compiler is not installed, or is another version
-        return False
-    return True
+    return enough and hasattr(torch.cuda, "_compile_kernel") and torch.version.hip is None
 
 
 @cache

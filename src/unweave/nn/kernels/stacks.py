@@ -77,7 +77,7 @@ class _Down(torch.autograd.Function):
     ) -> Tensor:
         weights, biases = _ready(parameters, precision, copies)
         how, layers = products(precision), list(zip(weights, biases, paddings, strict=True))
-        ctx.fused = not ctx.needs_input_grad[0] and len(weights) > 1 and image_ends.fits(x, *weights[:2])
+        ctx.fused = not ctx.needs_input_grad[0] and len(weights) > 1 and image_ends.are_used(x, *weights[:2])
         if ctx.fused:
             # The first layer's result is never stored; this place of the list stays unused.
             inputs = [x, x, image_ends.start(x, weights[0], biases[0], weights[1], biases[1])]
@@ -165,8 +165,7 @@ class _UpToLikelihood(torch.autograd.Function):
         ctx.fused = (
             any(ctx.needs_input_grad)
             and len(weights) > 2
-            and likelihood in image_ends.LIKELIHOODS
-            and image_ends.fits(images, weights[-1], weights[-2])
+            and image_ends.are_used(images, weights[-1], weights[-2], likelihood)
         )
         if ctx.fused:
             inputs = _up_to_last(x, weights[:-1], biases[:-1], paddings[:-1], ctx.how)
