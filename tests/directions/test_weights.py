@@ -7,6 +7,7 @@ from torch import nn
 
 from unweave.directions import first_weights, sefa
 from unweave.errors import UnweaveError
+from unweave.nn.layers import Conv2d
 from unweave.streams import Stream
 
 WEIGHTS = Stream.of(0).normal(20, 4) @ Stream.of(1).normal(4, 4)
@@ -69,6 +70,9 @@ def test_first_weights_of_layers() -> None:
         UnweaveError, match=r'first layer must take 4 latents; "0.weight" has the shape \(7, 3'
     ):
         first_weights(dense, 4)
+    for images in (nn.Conv2d(5, 3, 2), Conv2d([Stream.of(0)], "own", 1, 3)):
+        with pytest.raises(UnweaveError, match=r'first layer must take 3 latents; "0\.weight" has the shape'):
+            first_weights(nn.Sequential(images), 3)  # its first axis are outputs
     with pytest.raises(UnweaveError, match=r"ReLU has no layer with weights\."):
         first_weights(nn.ReLU(), 4)
 

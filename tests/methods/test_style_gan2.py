@@ -210,6 +210,26 @@ def test_codes_may_be_z() -> None:
     torch.testing.assert_close(method.decode(case.networks, codes), expected)
 
 
+def test_sefa_uses_the_styles_of_all_layers(trained: Run) -> None:
+    """Its matrices are the Jacobians of styles by codes: of 3 convolutions, and of the last image."""
+    generator, means = trained.networks[AVERAGE], trained.networks[MEANS]
+    assert isinstance(generator, StyleGenerator)
+    assert isinstance(means, StyleMeans)
+    codes = torch.stack([torch.zeros(1, 4), *torch.eye(4)[:, None]], dim=1)
+    styles = [layer(means.styles(codes))[0] for layer in generator.affines]
+    jacobians = [(made[1:] - made[0]).T.detach().numpy() for made in styles]
+    weights = SMALL.style_weights(trained.networks)
+    assert [tuple(part.shape) for part in weights] == [(32, 4), (32, 4), (16, 4), (16, 4)]
+    for part, jacobian in zip(weights, jacobians, strict=True):
+        np.testing.assert_allclose(part.detach().numpy(), jacobian, atol=1e-5)
+    found = unweave.directions.fit(trained, "sefa", images=20).directions
+    np.testing.assert_allclose(
+        found.directions, unweave.directions.sefa(jacobians).directions, rtol=1e-2, atol=1e-3
+    )
+    with pytest.raises(UnweaveError, match="codes z of style_gan2 enter its layers through the mapping"):
+        replace(SMALL, codes="z").style_weights(trained.networks)
+
+
 def test_images_and_logits_are_inverse() -> None:
     images = torch.tensor([0, 51, 255], dtype=torch.uint8)
     assert centred(images).tolist() == pytest.approx([-1, -0.6, 1])

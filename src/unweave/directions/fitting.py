@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from unweave.evaluation.onnx_model import SUFFIX as ONNX_SUFFIX
 from unweave.evaluation.onnx_model import OnnxModel
 from unweave.evaluation.outputs import Output
 from unweave.evaluation.read_encoder import ReadEncoder
+from unweave.metrics.checks import as_array
 from unweave.metrics.kinds import KindLike
 from unweave.progress import Progress, no_progress
 from unweave.streams import Stream
@@ -56,11 +58,12 @@ def fit(
 ) -> ReadEncoder[Directions]:
     """Fit directions to the codes of a run, a network or a function, and return it as a new encoder.
 
-    `by` is pca, ica, linear (from the factors of the data), sefa (from the first weights of the decoder) or
-    sparse (k features of a sparse autoencoder, 4 of them active, or as `spec` states). `images` images of
-    `data` are drawn with `seed` and encoded. A run draws from the data that it was trained on, without what
-    was held out of it, and brings its decoder along. `decode` is the decoder of other encoders: a function of
-    codes (n, d) or a torch module. The other options are those of `unweave.evaluate`.
+    `by` is pca, ica, linear (from the factors of the data), sefa (from the first weights of the decoder, or
+    those of all styles of `style_gan2`) or sparse (k features of a sparse autoencoder, 4 of them active, or
+    as `spec` states). `images` images of `data` are drawn with `seed` and encoded. A run draws from the data
+    that it was trained on, without what was held out of it, and brings its decoder along. `decode` is the
+    decoder of other encoders: a function of codes (n, d) or a torch module. The other options are those of
+    `unweave.evaluate`.
 
     The directions themselves are `.directions` of the result.
     """
@@ -183,11 +186,22 @@ def _of_spec(by: By, codes: NDArray[Any], spec: SparseSpec) -> Directions:
     return sparse(codes, spec)
 
 
-def _generator_weights(model: Model, latents: int) -> NDArray[Any]:
-    """The first weights of the decoder, which is a torch module or belongs to a run."""
+@runtime_checkable
+class HasStyles(Protocol):
+    """A method whose codes enter all layers of its generator through dense layers of their own."""
+
+    def style_weights(self, networks: Mapping[str, Any]) -> list[Any]:
+        """The weights (m, d) of these layers, of the first run."""
+
+
+def _generator_weights(model: Model, latents: int) -> NDArray[Any] | list[NDArray[Any]]:
+    """The weights that codes meet first in the decoder, which is a torch module or belongs to a run."""
     if is_module(model.decode):
         return first_weights(model.decode, latents)
     if is_run(model.subject):
+        method = model.subject.spec.method
+        if isinstance(method, HasStyles):
+            return [as_array(part) for part in method.style_weights(model.subject.networks)]
         return first_weights(model.subject.modules().decoder, latents)
     raise UnweaveError(
         "sefa needs the weights of a decoder: fit(encode, by='sefa', decode=module), or choose them yourself "

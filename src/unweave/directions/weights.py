@@ -67,13 +67,19 @@ def first_weights(generator: Any, latents: int) -> NDArray[Any]:
 
     A dense layer has weights (m, d), a transposed convolution (d, channels, height, width).
     """
+    # Here, because torch takes seconds to import.
+    from torch import nn
+
+    from unweave.nn.layers import ConvTranspose2d
+
     for name, tensor in generator.state_dict().items():
         array = as_array(tensor)
         if not name.endswith("weight") or array.ndim < 2:
             continue
         if array.ndim == 2 and array.shape[1] == latents:
             return array
-        if array.ndim == 4 and array.shape[0] == latents:
+        layer = generator.get_submodule(name.rpartition(".")[0])
+        if isinstance(layer, nn.ConvTranspose2d | ConvTranspose2d) and array.shape[0] == latents:
             return array.reshape(latents, -1).T
         raise UnweaveError(
             f'the first layer must take {latents} latents; "{name}" has the shape {array.shape}. Choose the '

@@ -282,6 +282,17 @@ class StyleGAN2(Method):
         ]
         return as_logits(generator(torch.cat(w, dim=2)))
 
+    def style_weights(self, networks: Mapping[str, nn.Module]) -> list[Tensor]:
+        """The matrices (m, D) by which codes w change the styles of all layers, for SeFa."""
+        if self.codes == "z":
+            raise UnweaveError(
+                "codes z of style_gan2 enter its layers through the mapping, which is not linear. Use sefa "
+                'with a run whose codes are "w", or by="pca".'
+            )
+        _, deviation = network_of(networks, MEANS, StyleMeans)()
+        generator = network_of(networks, AVERAGE, StyleGenerator)
+        return [(layer.weight * layer.gain).mT[0] * deviation[0] for layer in generator.affines]
+
     def code_notes(self, networks: Mapping[str, nn.Module]) -> tuple[str, ...]:
         """How codes are inferred."""
         latents = network_of(networks, MEANS, StyleMeans).latents

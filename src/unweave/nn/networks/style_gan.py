@@ -78,6 +78,12 @@ class StyleGenerator(nn.Module):
         images: Tensor = self.synthesis(w, noise)
         return images
 
+    @property
+    def affines(self) -> list[EqualLinear]:
+        """The layers that make styles of w: those of all convolutions, and that of the last image."""
+        layers = [part for part in self.synthesis.modules() if isinstance(part, ModulatedConv)]
+        return [layer.affine for layer in layers if layer.demodulate or layer is layers[-1]]
+
     def same_in_all_layers(self, w: Tensor) -> Tensor:
         """(P, B, D) -> (P, B, layers, D)."""
         return w.unsqueeze(2).expand(-1, -1, self.synthesis.num_layers, -1)
