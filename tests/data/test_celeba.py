@@ -96,6 +96,34 @@ def test_a_damaged_archive(tmp_path: Path) -> None:
         open_data("celeba", tmp_path, check=False)
 
 
+@pytest.mark.parametrize("archive", [False, True])
+def test_pictures_that_are_not_the_aligned_ones(tmp_path: Path, archive: bool) -> None:
+    """The pictures in the wild have the same names, and faces elsewhere."""
+    write(tmp_path / "celeba")
+    save_colour(tmp_path / "celeba/img_align_celeba/000001.jpg", (9, 9, 9), (409, 687))
+    if archive:
+        with zipfile.ZipFile(tmp_path / "celeba/img_align_celeba.zip", "w") as out:
+            out.write(tmp_path / "celeba/img_align_celeba/000001.jpg", "img_align_celeba/000001.jpg")
+        (tmp_path / "celeba/img_align_celeba").rename(tmp_path / "celeba/other")
+    with pytest.raises(UnweaveError, match=r"aligned picture, 178 pixels wide and 218 high; got 409 x 687\."):
+        open_data("celeba", tmp_path, check=False)
+
+
+@pytest.mark.parametrize("archive", [False, True])
+def test_a_picture_that_is_cut(tmp_path: Path, archive: bool) -> None:
+    write(tmp_path / "celeba")
+    path = tmp_path / "celeba/img_align_celeba/000002.jpg"
+    path.write_bytes(path.read_bytes()[:300])
+    if archive:
+        with zipfile.ZipFile(tmp_path / "celeba/img_align_celeba.zip", "w") as out:
+            for picture in sorted(path.parent.iterdir()):
+                out.write(picture, f"img_align_celeba/{picture.name}")
+        path.parent.rename(tmp_path / "celeba/other")
+    message = r"cannot read the picture .*000002.jpg.*\. (Replace the file|Get the archive again)"
+    with pytest.raises(UnweaveError, match=message):
+        open_data("celeba", tmp_path, check=False)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

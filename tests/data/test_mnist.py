@@ -99,6 +99,7 @@ def test_a_collection_is_not_loaded_as_a_grid(tmp_path: Path) -> None:
         (b"\0\0\x0d\x03" + idx(images(0, 1))[4:], "got 00 00 0d 03"),
         (idx(images(0, 2))[:-1], "1,568 bytes of data.*has 1,567"),
         (idx(images(0, 2)) + b"x", "it has 1,569"),
+        (idx(images(0, 2))[:10], "header of 16 bytes; it is cut short and has 10. Fetch"),
     ],
 )
 def test_damaged_files(tmp_path: Path, content: bytes, message: str) -> None:
@@ -111,6 +112,28 @@ def test_a_packed_file_that_is_cut(tmp_path: Path) -> None:
     (tmp_path / "images.gz").write_bytes(gzip.compress(idx(images(0, 2)))[:-9])
     with pytest.raises(UnweaveError, match=r"cannot read .*images.gz"):
         read_idx(tmp_path / "images.gz", 3)
+
+
+def test_files_are_unpacked_by_what_they_hold(tmp_path: Path) -> None:
+    """Browsers unpack files and keep their names, and files are renamed without being unpacked."""
+    write(tmp_path / "mnist")
+    seen = open_data("mnist", tmp_path, check=False)
+    path = tmp_path / "mnist" / mnist.NAMES[0]
+    path.write_bytes(gzip.decompress(path.read_bytes()))
+    path = tmp_path / "mnist" / mnist.NAMES[1]
+    path.rename(path.with_suffix(""))
+    again = open_data("mnist", tmp_path, check=False)
+    assert isinstance(seen, Collection)
+    assert isinstance(again, Collection)
+    rows = np.arange(len(seen))
+    np.testing.assert_array_equal(again.images_at(rows), seen.images_at(rows))
+    np.testing.assert_array_equal(again.values, seen.values)
+
+
+def test_labels_of_no_image(tmp_path: Path) -> None:
+    (tmp_path / "labels").write_bytes(idx(np.zeros(0, np.uint8)))
+    with pytest.raises(UnweaveError, match=r"a class for each image; it holds none\. Fetch"):
+        mnist.read_labels(tmp_path / "labels")
 
 
 def test_files_that_do_not_belong_together(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from data.faces import save_colour
 from unweave.data import Collection, load, open_data
 from unweave.data.grid import Factor
+from unweave.data.npy import read_npy
 from unweave.data.sets import chairs3d, faces3d, falcor3d, three_d_ident
 from unweave.errors import MissingFileError, UnweaveError
 
@@ -51,8 +52,12 @@ def test_chairs_show_their_factors(tmp_path: Path, folder: str) -> None:
 def test_chairs_that_are_not_complete(tmp_path: Path) -> None:
     write_chairs(tmp_path / "chairs3d")
     (tmp_path / "chairs3d/9f00/renders/image_003_p030_t348_r096.png").unlink()
+    with pytest.raises(UnweaveError, match=r"4 pictures, .* has 3, and image_..._p030_t348_r096.png is miss"):
+        load("chairs3d", tmp_path)
+    write_chairs(tmp_path / "chairs3d")
+    save_colour(tmp_path / "chairs3d/9f00/renders/image_070_p040_t000_r096.png", (1, 1, 1))
     with pytest.raises(
-        UnweaveError, match=r"4 pictures, .* has 3, .* missing is image_..._p030_t348_r096.png"
+        UnweaveError, match=r"it has 5, and image_070_p040_t000_r096.png is another view"
     ):
         load("chairs3d", tmp_path)
     (tmp_path / "chairs3d/another/renders").mkdir(parents=True)
@@ -139,7 +144,7 @@ def test_renders_of_another_form(tmp_path: Path) -> None:
     with pytest.raises(UnweaveError, match=r"\(127050, 64, 64\) or \(50, 21, 11, 11, 64, 64\) in uint8; got"):
         load("faces3d", tmp_path)
     path.write_bytes(b"PK no array")
-    with pytest.raises(UnweaveError, match=r"as a NumPy file .* Save it with numpy.save"):
+    with pytest.raises(UnweaveError, match=r"as a NumPy file: .* Save it with numpy.save"):
         load("faces3d", tmp_path)
 
 
@@ -172,6 +177,49 @@ def test_causal3dident_has_seven_objects(tmp_path: Path) -> None:
     assert counts.tolist() == [2, 3, 4, 5, 6, 7, 8]
     images = data.images_at(np.arange(len(data)))
     np.testing.assert_array_equal(images[:, 0, 0, 0], 20 * data.values[:, 0])
+
+
+def test_fewer_latents_than_pictures(tmp_path: Path) -> None:
+    latents = write_ident(tmp_path / "three_d_ident", 12)
+    np.save(tmp_path / "three_d_ident/raw_latents.npy", latents[:11])
+    with pytest.raises(UnweaveError, match=r"factors of 11 pictures, and there are more: images/11.png\. Un"):
+        open_data("three_d_ident", tmp_path)
+    for i in range(7):
+        write_ident(tmp_path / "trainset", 2 + i, f"_{i}")
+    np.save(tmp_path / "trainset/raw_latents_6.npy", latents[:7])
+    with pytest.raises(UnweaveError, match=r"raw_latents_6.npy has factors of 7 .* more: images_6/7.png"):
+        open_data("causal3dident", tmp_path / "trainset")
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_numpy_files_hold_arrays_of_numbers(tmp_path: Path, mapped: bool) -> None:
+    """Files that are something else end in one sentence, which never advises to unpickle them."""
+    path = tmp_path / "array"
+    for content, message in (
+        (np.array([{"a": 1}], dtype=object), "as a NumPy file"),
+        (np.array([["a"] * 10]), r"an array of real numbers; got <U1\. Get it again"),
+        (np.ones((4, 10)) + 1j, "real numbers; got complex128"),
+    ):
+        with path.open("wb") as file:
+            np.save(file, content)
+        with pytest.raises(UnweaveError, match=message):
+            read_npy(path, "Get it again.", mapped=mapped)
+    with path.open("wb") as file:
+        np.savez(file, a=np.ones(3))
+    with pytest.raises(UnweaveError, match=r"should start with .*NUMPY'; got b'PK.*\. Get it again\.$"):
+        read_npy(path, "Get it again.", mapped=mapped)
+    path.write_bytes(b"\0NUMPY no array")
+    with pytest.raises(UnweaveError, match=r"got b'.x00NUMPY'\. Get it again\.$"):
+        read_npy(path, "Get it again.", mapped=mapped)
+    path.write_bytes(b"")
+    with pytest.raises(UnweaveError, match="got 'an empty file'"):
+        read_npy(path, "Get it again.", mapped=mapped)
+    with path.open("wb") as file:
+        np.save(file, np.arange(12.0).reshape(3, 4))
+    assert read_npy(path, "", mapped=mapped).tolist() == np.arange(12.0).reshape(3, 4).tolist()
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(UnweaveError, match=r"as a NumPy file \(.*\)\. Get it again\.$"):
+        read_npy(path, "Get it again.", mapped=mapped)
 
 
 def test_damaged_latents(tmp_path: Path) -> None:

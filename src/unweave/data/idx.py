@@ -14,23 +14,31 @@ from numpy.typing import NDArray
 from unweave.errors import UnweaveError
 
 UNSIGNED_BYTE = 0x08
+GZIP = b"\x1f\x8b"  # the first two bytes of a file packed by gzip
 
 
 def read_idx(path: Path, axes: int) -> NDArray[np.uint8]:
-    """The array of bytes in an IDX file with that number of axes; a file in .gz is unpacked on the way.
+    """The array of bytes in an IDX file with that number of axes; one packed by gzip is unpacked on the way.
 
     The header is two zero bytes, the type of the numbers (0x08: unsigned bytes), the number of axes, and the
     size of each axis as a big-endian 32-bit number.
     """
     try:
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        content = path.read_bytes()
+        # Not by its suffix: browsers unpack files on the way, and keep their names.
+        content = gzip.decompress(content) if content.startswith(GZIP) else content
     except (OSError, EOFError, zlib.error) as error:
         raise UnweaveError(f"cannot read {path}: {error}. Fetch the file again.") from error
     start = 4 + 4 * axes
-    if content[:4] != bytes([0, 0, UNSIGNED_BYTE, axes]) or len(content) < start:
+    if content[:4] != bytes([0, 0, UNSIGNED_BYTE, axes]):
         raise UnweaveError(
             f"{path} should start with 00 00 08 {axes:02x}, the mark of bytes with {axes} axes; "
             f"got {content[:4].hex(' ') or 'an empty file'}. Is it another file under this name?"
+        )
+    if len(content) < start:
+        raise UnweaveError(
+            f"{path} should have a header of {start} bytes; it is cut short and has {len(content)}. "
+            "Fetch the file again."
         )
     sizes = struct.unpack(f">{axes}I", content[4:start])
     if len(content) - start != math.prod(sizes):

@@ -26,11 +26,13 @@ def read_pgm(path: Path) -> NDArray[np.uint8]:
     if header is None:
         raise UnweaveError(
             f"{path} should start with the header of a binary PGM file: P5, width, height, greatest value; "
-            f"got {content[:12]!r}."
+            f"got {content[:12] or 'an empty file'!r}. Unpack it again."
         )
     width, height, greatest = (int(number) for number in header.groups())
     if not 1 <= greatest <= LARGEST:
-        raise UnweaveError(f"{path} should have grey values up to {LARGEST} at most; got {greatest}.")
+        raise UnweaveError(
+            f"{path} should have grey values up to {LARGEST} at most; got {greatest}. Unpack it again."
+        )
     data = content[header.end() :]
     if len(data) != width * height:
         raise UnweaveError(

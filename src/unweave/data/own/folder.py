@@ -206,9 +206,14 @@ def _table(
         try:
             with Image.open(folder / file) as picture:
                 return read(picture)
+        except UnweaveError as error:
+            raise UnweaveError(f"cannot read the picture {folder / file}: {error}") from error
         # Pillow's decoders raise almost anything on a damaged file: OSError, SyntaxError, struct.error...
         except Exception as error:
-            raise UnweaveError(f"cannot read the picture {folder / file}: {error}") from error
+            reason = str(error).removesuffix(".")
+            raise UnweaveError(
+                f"cannot read the picture {folder / file}: {reason}. Replace the file, or leave it out."
+            ) from error
 
     def chunks() -> Iterator[Table]:
         with ThreadPoolExecutor() as pool:

@@ -9,6 +9,7 @@ a Lanczos filter. Attributes are labels of people, not set factors: the data set
 from __future__ import annotations
 
 import zipfile
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +28,7 @@ from unweave.progress import Progress
 
 NAME = "celeba"
 PICTURES = "img_align_celeba"
+WIDTH, HEIGHT = 178, 218
 ATTRIBUTES = [
     "5_o_Clock_Shadow",
     "Arched_Eyebrows",
@@ -137,6 +139,7 @@ def read_attributes(path: Path) -> Attributes:
 
 def _pictures(folder: Path, files: list[str], check: bool, progress: Progress | None) -> Decoded:
     if (folder / PICTURES).is_dir():
+        _check_first(folder / PICTURES / files[0])
         return decoded_pictures(NAME, folder / PICTURES, files, "crop", progress)
     archive = folder / FILES[1].name
     if not archive.is_file():
@@ -155,14 +158,34 @@ def _pictures(folder: Path, files: list[str], check: bool, progress: Progress | 
     return Decoded(decoded.table, described)
 
 
+def _check_first(path: Path) -> None:
+    """Refuse a folder of pictures that are not the aligned ones; one that is damaged is refused later."""
+    from PIL import Image, UnidentifiedImageError
+
+    with suppress(FileNotFoundError, UnidentifiedImageError), Image.open(path) as picture:
+        _check_size(picture.size, str(path))
+
+
+def _check_size(size: tuple[int, int], picture: str) -> None:
+    if size != (WIDTH, HEIGHT):
+        raise UnweaveError(
+            f"{picture} should be an aligned picture, {WIDTH} pixels wide and {HEIGHT} high; got {size[0]} x "
+            f"{size[1]}. Get {FILES[1].name}."
+        )
+
+
 def _read_member(opened: zipfile.ZipFile, archive: Path, file: str) -> Images:
     from PIL import Image
 
     try:
         with opened.open(f"{PICTURES}/{file}") as stored, Image.open(stored) as picture:
+            _check_size(picture.size, f"{PICTURES}/{file} in {archive}")
             return decode(picture, (SIDE, SIDE), "crop", 3)
-    except zipfile.BadZipFile:
+    except (zipfile.BadZipFile, UnweaveError):
         raise
     # Pillow's decoders raise almost anything on a damaged file; KeyError: there is no such member.
     except Exception as error:
-        raise UnweaveError(f"cannot read the picture {PICTURES}/{file} in {archive}: {error}.") from error
+        reason = str(error).removesuffix(".")
+        raise UnweaveError(
+            f"cannot read the picture {PICTURES}/{file} in {archive}: {reason}. Get the archive again."
+        ) from error

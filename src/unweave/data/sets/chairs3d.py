@@ -86,10 +86,15 @@ def _views(folder: Path, chair: Path) -> list[str]:
             seen[elevation, azimuth] = path.relative_to(folder).as_posix()
     wanted = [(elevation, azimuth) for elevation in ELEVATIONS for azimuth in AZIMUTHS]
     missing = [view for view in wanted if view not in seen]
-    if missing or len(seen) > len(wanted):
-        named = f"image_..._p{missing[0][0]:03}_t{missing[0][1]:03}_r096.png" if missing else "none"
+    further = [file for view, file in seen.items() if view not in wanted]
+    if missing or further:
+        named = (
+            f"image_..._p{missing[0][0]:03}_t{missing[0][1]:03}_r096.png is missing"
+            if missing
+            else (f"{Path(further[0]).name} is another view")
+        )
         raise UnweaveError(
             f"{chair / 'renders'} should have {len(wanted)} pictures, {len(ELEVATIONS)} heights from "
-            f"{len(AZIMUTHS)} sides; it has {len(seen)}, and the first that is missing is {named}."
+            f"{len(AZIMUTHS)} sides; it has {len(seen)}, and {named}. Unpack the official archive again."
         )
     return [seen[view] for view in wanted]

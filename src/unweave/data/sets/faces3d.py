@@ -21,6 +21,7 @@ from unweave.data.cache import table_render
 from unweave.data.entry import Entry
 from unweave.data.files import OfficialFile, describe, locate
 from unweave.data.grid import Card, Factor, GroundTruth
+from unweave.data.npy import read_npy
 from unweave.errors import UnweaveError
 from unweave.progress import Progress
 
@@ -64,17 +65,12 @@ ENTRY = Entry(NAME, FACTORS, 1, CARD, load, FILES, FOLDERS, wanted=(FILES[0].nam
 
 def open_renders(path: Path, sizes: tuple[int, ...]) -> NDArray[np.uint8]:
     """The array in the file, mapped into memory."""
-    try:
-        images: NDArray[np.uint8] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise UnweaveError(
-            f"cannot read {path} as a NumPy file ({error}). Save it with numpy.save."
-        ) from error
+    images = read_npy(path, "Save it with numpy.save.", mapped=True)
     n = math.prod(sizes)
     accepted = [(n, SIDE, SIDE), (n, *SHAPE), (*sizes, SIDE, SIDE), (*sizes, *SHAPE)]
     if images.shape not in accepted or images.dtype != np.uint8:
         raise UnweaveError(
             f"{path} should hold an array of shape {accepted[0]} or {accepted[2]} in uint8; got "
-            f"{images.shape} in {images.dtype}."
+            f"{images.shape} in {images.dtype}. Save bytes in the order of the grid."
         )
     return images

@@ -14,11 +14,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from unweave.data.entry import Entry
 from unweave.data.files import locate
 from unweave.data.grid import Card, Factor, GroundTruth
+from unweave.data.npy import read_npy
 from unweave.data.picture_rows import decoded_pictures, grid_of
 from unweave.data.sets.shapes3d import check_labels
 from unweave.errors import UnweaveError
@@ -53,6 +52,7 @@ FOLDERS = {
 }
 LABELS = {FALCOR: "train-rec.labels", ISAAC: "labels.npy"}
 FIRST = "images/000000.png"
+AGAIN = "Unpack the official archive again."
 CARD = Card(
     title="Falcor3D",
     licence="CC BY 4.0",
@@ -90,13 +90,10 @@ def _check_order(name: str, path: Path, sizes: tuple[int, ...]) -> None:
     """Refuse labels that do not run through the grid in the order of the numbers of the pictures."""
     if not path.is_file():
         return
-    try:
-        labels = np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise UnweaveError(f"cannot read {path} as a NumPy file ({error}). Get it again.") from error
+    labels = read_npy(path, AGAIN)
     expected = (math.prod(sizes), len(sizes))
     if labels.shape != expected:
-        raise UnweaveError(f"{path} should hold an array of shape {expected}; got {labels.shape}.")
+        raise UnweaveError(f"{path} should hold an array of shape {expected}; got {labels.shape}. {AGAIN}")
     check_labels(labels, sizes, name)
 
 

@@ -162,8 +162,12 @@ def read_images(path: Path, count: int) -> NDArray[np.uint8]:
 def read_labels(path: Path) -> NDArray[np.uint8]:
     """(n,) classes of one part."""
     labels = read_idx(path, 1)
+    if not len(labels):
+        raise UnweaveError(f"{path} should hold a class for each image; it holds none. Fetch it again.")
     if labels.max(initial=0) >= CLASSES:
-        raise UnweaveError(f"{path} should hold classes 0 to {CLASSES - 1}; got {labels.max()}.")
+        raise UnweaveError(
+            f"{path} should hold classes 0 to {CLASSES - 1}; got {labels.max()}. Fetch the file again."
+        )
     return labels
 
 

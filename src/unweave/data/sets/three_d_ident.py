@@ -21,6 +21,7 @@ from unweave.data.collection import Collection, Continuous
 from unweave.data.entry import Entry
 from unweave.data.files import OfficialFile, checksum, locate
 from unweave.data.grid import Card, Factor
+from unweave.data.npy import read_npy
 from unweave.data.picture_rows import Decoded, collection_of, decoded_pictures
 from unweave.errors import UnweaveError
 from unweave.progress import Progress
@@ -90,6 +91,7 @@ def load(root: Path, *, check: bool = True, progress: Progress | None = None) ->
     """3DIdent from images/ and raw_latents.npy under root; a checksum is published for the archive only."""
     path = locate(NAME, root, FOLDERS, ["raw_latents.npy"])
     values = read_latents(path)
+    _refuse_further(path, "images", len(values))
     decoded = decoded_pictures(NAME, path.parent, numbered("images", len(values)), progress=progress)
     return collection_of(NAME, FACTORS, _with_latents(decoded, [path]), values, CARD)
 
@@ -103,6 +105,8 @@ def load_causal(
     """Causal3DIdent from images_0/ .. images_6/ and raw_latents_0.npy .. raw_latents_6.npy under root."""
     paths = [locate(CAUSAL, root, CAUSAL_FOLDERS, [f"raw_latents_{number}.npy"]) for number in range(OBJECTS)]
     parts = [read_latents(path) for path in paths]
+    for number, (path, part) in enumerate(zip(paths, parts, strict=True)):
+        _refuse_further(path, f"images_{number}", len(part))
     files = [file for i, part in enumerate(parts) for file in numbered(f"images_{i}", len(part))]
     objects = np.repeat(np.arange(OBJECTS, dtype=np.float64), [len(part) for part in parts])
     values = np.column_stack([objects, np.concatenate(parts)])
@@ -126,14 +130,11 @@ CAUSAL_ENTRY = Entry(
 
 def read_latents(path: Path) -> NDArray[np.float64]:
     """(n, 10) factors in -1 .. 1."""
-    try:
-        latents = np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise UnweaveError(f"cannot read {path} as a NumPy file ({error}). Unpack it again.") from error
+    latents = read_npy(path, "Unpack it again.")
     if latents.ndim != 2 or latents.shape[1] != len(LATENTS) or not len(latents):
         raise UnweaveError(
             f"{path} should hold an array of shape (n, {len(LATENTS)}), a row for each picture; got "
-            f"{latents.shape}."
+            f"{latents.shape}. Unpack it again."
         )
     values: NDArray[np.float64] = latents.astype(np.float64)
     if not (np.abs(values) <= 1 + TOLERANCE).all():
@@ -144,10 +145,24 @@ def read_latents(path: Path) -> NDArray[np.float64]:
     return np.clip(values, -1, 1)
 
 
+def _refuse_further(path: Path, folder: str, count: int) -> None:
+    """Refuse fewer factors than pictures."""
+    further = _picture(folder, count, count + 1)
+    if (path.parent / further).exists():
+        raise UnweaveError(
+            f"{path} has factors of {count:,} pictures, and there are more: {further}. Unpack the official "
+            "archive again."
+        )
+
+
 def numbered(folder: str, count: int) -> list[str]:
     """The pictures of a folder: their numbers have as many digits as the count needs."""
+    return [_picture(folder, number, count) for number in range(count)]
+
+
+def _picture(folder: str, number: int, count: int) -> str:
     digits = math.ceil(math.log10(count))
-    return [f"{folder}/{str(number).zfill(digits)}.png" for number in range(count)]
+    return f"{folder}/{str(number).zfill(digits)}.png"
 
 
 def _with_latents(decoded: Decoded, paths: list[Path]) -> Decoded:

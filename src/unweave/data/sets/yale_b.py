@@ -24,11 +24,12 @@ from unweave.data.grid import Card, Factor, Images
 from unweave.data.own.sizing import fit_image
 from unweave.data.pgm import read_pgm
 from unweave.data.picture_rows import SIDE, collection_of, decoded_rows
-from unweave.errors import UnweaveError
+from unweave.errors import MissingFileError, UnweaveError
 from unweave.progress import Progress
 
 NAME = "yale_b"
 HEIGHT, WIDTH = 192, 168
+PICTURES = 2_414
 PEOPLE = tuple(number for number in range(1, 40) if number != 14)
 _SIDEWAYS = (5, 10, 15, 20, 25, 35, 50, 60, 70, 85, 95, 110, 120, 130)
 AZIMUTHS = (*(-angle for angle in reversed(_SIDEWAYS)), 0, *_SIDEWAYS)
@@ -59,10 +60,18 @@ CARD = Card(
 )
 
 
-def load(root: Path, *, check: bool = True, progress: Progress | None = None) -> Collection:  # noqa: ARG001
-    """Extended Yale B from the folders yaleB01, yaleB02, ... under root; no checksum of it is published."""
+def load(root: Path, *, check: bool = True, progress: Progress | None = None) -> Collection:
+    """Extended Yale B from the folders yaleB01, yaleB02, ... under root.
+
+    No checksum of it is published; with `check`, all of its pictures must be there.
+    """
     folder = locate(NAME, root, FOLDERS, [WANTED]).parents[1]
     files = sorted(path.relative_to(folder).as_posix() for path in folder.glob(WANTED))
+    if check and len(files) != PICTURES:
+        raise MissingFileError(
+            f"{folder} should have {PICTURES:,} pictures like yaleB01/yaleB01_P00A+005E-10.pgm; it has "
+            f"{len(files):,}. Unpack CroppedYale.zip again."
+        )
     values = np.array([values_of(folder / file) for file in files], np.float64)
 
     def read(file: str) -> Images:
@@ -75,7 +84,7 @@ def load(root: Path, *, check: bool = True, progress: Progress | None = None) ->
     return collection_of(NAME, FACTORS, decoded, values, CARD)
 
 
-ENTRY = Entry(NAME, FACTORS, 1, CARD, load, (), FOLDERS, wanted=(WANTED,), rows=2_414)
+ENTRY = Entry(NAME, FACTORS, 1, CARD, load, (), FOLDERS, wanted=(WANTED,), rows=PICTURES)
 
 
 def values_of(path: Path) -> tuple[int, int, int]:
