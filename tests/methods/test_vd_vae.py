@@ -160,6 +160,17 @@ def test_codes_are_the_latents_of_largest_divergence_from_the_top_down() -> None
 
 
 @torch.no_grad()
+def test_of_equal_divergences_the_first_latents_are_codes() -> None:
+    """Many latents of a collapsed layer may have a divergence of exactly 0."""
+    use = use_of(Played.of(SMALL, latents=6))
+    assert use().tolist() == [[0, 1, 2, 3, 4, 5]] * 2
+    use.kl[0, [900, 2000]] = torch.tensor([0.5, 1.0])
+    use.kl[1, 10:4000] = 0.5
+    use.kl[1, 3000] = 1.0
+    assert use().tolist() == [[0, 1, 2, 3, 900, 2000], [10, 11, 12, 13, 14, 3000]]
+
+
+@torch.no_grad()
 def test_all_codes_decode_to_the_pass_without_noise() -> None:
     case = perturbed(Played.of(SMALL))
     network, images = network_of(case), case.batch.images

@@ -53,8 +53,18 @@ class LatentUse(nn.Module):
         self.kl = nn.Parameter(torch.zeros(len(plan.streams), total))
 
     def forward(self) -> Tensor:
-        """(P, D): the numbers of the latents with the largest divergences, from the top down."""
-        return self.kl.topk(self.latents, dim=-1).indices.sort(dim=-1).values
+        """(P, D): the numbers of the latents with the largest divergences, from the top down.
+
+        Of equal divergences the first ones count. `topk` alone may choose others on other devices, and in an
+        exported network.
+        """
+        total = self.kl.shape[-1]
+        smallest = self.kl.topk(self.latents, dim=-1).values[..., -1:]
+        larger, equal = self.kl > smallest, self.kl == smallest
+        missing = self.latents - larger.sum(-1, keepdim=True)
+        is_chosen = larger | (equal & (equal.long().cumsum(-1) <= missing))
+        order = is_chosen * total - torch.arange(total, device=self.kl.device)
+        return order.topk(self.latents, dim=-1).indices
 
     def read(self, latents: Tensor) -> Tensor:
         """(P, B, total latents) -> (P, B, D)."""
