@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from unweave.data.conditions.naming import conditioned
 from unweave.data.grid import Factor, GroundTruth
 from unweave.data.opening import open_data
+from unweave.data.supervision.choices import is_whole
 from unweave.errors import UnweaveError
 from unweave.evaluation.effort import Effort
 from unweave.evaluation.evaluate import open_subject, source_of
@@ -23,7 +24,7 @@ from unweave.evaluation.scores import save_figure
 from unweave.evaluation.sources import GroundTruthSource, Sample
 from unweave.metrics.downstream import Predictor, check_predictor, predict_labels
 from unweave.metrics.kinds import FactorKind, columns_of
-from unweave.metrics.r2 import RegressionModel, predict_targets
+from unweave.metrics.r2 import RegressionModel, check_model, predict_targets
 from unweave.metrics.real_factors import Floats, standardised
 from unweave.progress import Progress
 from unweave.streams import Stream
@@ -133,7 +134,8 @@ def downstream(
     combinations are split by these.
     """
     check_predictor(predictor)
-    _check_counts(sizes, repeats)
+    check_model(model)
+    sizes = _checked_sizes(sizes, repeats, test)
     opened = open_subject(subject, None)
     truth = _data_of(opened, data, split)
     effort = Effort((max(sizes) * repeats, test), seed=seed)
@@ -147,7 +149,7 @@ def downstream(
     factors = tuple(truth.factors[j] for j in sources[0].varied)
     task = _Task(factors, samples, predictor, model, sources[0].unscaled is not None, effort.stream)
     name = str(opened.path) if hasattr(opened, "spec") else type(opened).__name__
-    return DownstreamCurves(name, truth.name, repeats, tuple(_curves(task, sorted(sizes), repeats, tell)))
+    return DownstreamCurves(name, truth.name, repeats, tuple(_curves(task, sizes, repeats, tell)))
 
 
 @dataclass(frozen=True)
@@ -258,13 +260,16 @@ def _cell(point: CurvePoint) -> str:
     return f"{point.estimate:.3g}{bounds}"
 
 
-def _check_counts(sizes: Sequence[int], repeats: int) -> None:
-    whole = [isinstance(n, int | np.integer) and not isinstance(n, bool) and n > 0 for n in (*sizes, repeats)]
-    if not sizes or not all(whole):
+def _checked_sizes(sizes: Sequence[int], repeats: int, test: int) -> list[int]:
+    """The sizes in their order, each once; an error if one of the counts is no whole number from 1."""
+    counts = [*sizes] if isinstance(sizes, Sequence | np.ndarray) else []
+    whole = [is_whole(count) and count > 0 for count in (*counts, repeats, test)]
+    if not counts or not all(whole):
         raise UnweaveError(
-            f"sizes and repeats must be whole numbers from 1, such as sizes=(10, 100) and repeats=5; got "
-            f"sizes={sizes!r} and repeats={repeats!r}."
+            "sizes, repeats and test must be whole numbers from 1, such as sizes=(10, 100), repeats=5 and "
+            f"test=5000; got sizes={sizes!r}, repeats={repeats!r} and test={test!r}."
         )
+    return sorted({int(size) for size in counts})
 
 
 def _data_of(subject: Any, data: str | Path | GroundTruth | None, split: str | None) -> GroundTruth:

@@ -17,7 +17,7 @@ from unweave.evaluation.effort import POINTS, Effort
 from unweave.evaluation.evaluate import open_subject, source_of
 from unweave.evaluation.sources import GroundTruthSource
 from unweave.metrics.estimators.boosting import fit_boosted_trees, sort_codes
-from unweave.metrics.r2 import RegressionModel, predict_targets
+from unweave.metrics.r2 import RegressionModel, check_model, predict_targets
 from unweave.metrics.real_factors import standardised
 from unweave.progress import Progress
 from unweave.streams import Stream
@@ -99,6 +99,7 @@ def generalisation(
     [1] Schott et al., Visual representation learning does not generalize strongly within the same domain,
     ICLR 2022. Differs from [1]: there the predictors and the encoder are often trained together.
     """
+    check_model(model)
     effort, opened = Effort(points, seed=seed), open_subject(subject, None)
     seen, unseen = (
         _grid_source(source_of(opened, effort, data=data, on=on, tell=tell))

@@ -116,6 +116,8 @@ def check_predictor(predictor: object) -> None:
 def _check_sizes(sizes: Sequence[int] | None, rows: int) -> tuple[int, ...]:
     if sizes is None:
         return tuple(size for size in SIZES if size <= rows) or (rows,)
+    if not isinstance(sizes, Sequence | np.ndarray) or not len(sizes):
+        raise UnweaveError(f"sizes must be a list of numbers of rows, such as [10, 100]; got {sizes!r}.")
     for size in sizes:
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or not 1 <= size <= rows:
             raise UnweaveError(

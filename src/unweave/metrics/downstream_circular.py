@@ -9,11 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unweave.errors import UnweaveError
+from unweave.metrics.checks import FactorError, as_array, check_codes
 from unweave.metrics.kinds import FactorKind, factor_numbers
 from unweave.metrics.mixed import complete_rows
-from unweave.metrics.r2 import RegressionModel, predict_targets
-from unweave.metrics.real_factors import Floats, split_real, standardised
+from unweave.metrics.r2 import RegressionModel, check_model, predict_targets
+from unweave.metrics.real_factors import Floats, RealSplit, split_real, standardised
 from unweave.streams import Stream
+
+
+# Squared cosines and sines of one angle, whole turns apart, may differ by less than this.
+ROUNDING = 1e-24
 
 
 class DownstreamCircular(NamedTuple):
@@ -50,28 +55,52 @@ def downstream_circular(
     >>> round(downstream_circular(circle, angle[:, None], {0: 1.0}, model="linear").score, 3), jump < 0.4
     (1.0, True)
     """
+    check_model(model)
     _check_periods(periods)
-    data = split_real(*_targets(codes, factors, periods), None if test is None else _targets(*test, periods))
+    data = _split(codes, factors, periods, test)
+    kinds = [FactorKind("circular", float(period)) for period in periods.values()]
+    targets, truth = factor_numbers(data.factors, kinds), factor_numbers(data.test_factors, kinds)
     train, held_out = standardised(data.codes, data.test_codes)
-    centre = data.factors.mean(axis=0)
+    centre = targets.mean(axis=0)
     stream = Stream.of(seed).child("downstream circular")
-    predicted = predict_targets(train, data.factors - centre, held_out, model, stream) + centre
-    errors = _of_factors((predicted - data.test_factors) ** 2)
-    spread = _of_factors((data.test_factors - data.test_factors.mean(axis=0)) ** 2)
-    scores = np.where(spread > 0, 1 - errors / np.where(spread > 0, spread, 1.0), 0.0)
+    predicted = predict_targets(train, targets - centre, held_out, model, stream) + centre
+    errors = _of_factors((predicted - truth) ** 2)
+    spread = _of_factors((truth - truth.mean(axis=0)) ** 2)
+    varies = spread > ROUNDING
+    scores = np.where(varies, 1 - errors / np.where(varies, spread, 1.0), 0.0)
     return DownstreamCircular(float(scores.mean()), scores)
 
 
-def _targets(codes: ArrayLike, factors: ArrayLike, periods: Mapping[int, float]) -> tuple[ArrayLike, Floats]:
-    """Codes, and cosine and sine of the circular factors, in the rows in which all of these are known."""
-    numbers = np.asarray(factors, np.float64)
-    if numbers.ndim != 2 or max(periods) >= numbers.shape[1]:
+def _split(
+    codes: ArrayLike,
+    factors: ArrayLike,
+    periods: Mapping[int, float],
+    test: tuple[ArrayLike, ArrayLike] | None,
+) -> RealSplit:
+    """Checked codes and circular factors to fit on and to test on, in the rows in which these are known."""
+    if test is not None and (not isinstance(test, tuple | list) or len(test) != 2):
+        raise UnweaveError(f"`test` must be a pair (codes, factors); got {type(test).__name__}.")
+    held_out = None if test is None else _known(*test, periods)
+    try:
+        return split_real(*_known(codes, factors, periods), held_out)
+    except FactorError as error:  # its column is that among the circular factors
+        raise FactorError(error.text, list(periods)[error.column]) from None
+
+
+def _known(codes: ArrayLike, factors: ArrayLike, periods: Mapping[int, float]) -> tuple[ArrayLike, Floats]:
+    """Codes and circular factors in the rows in which all of these are known."""
+    table, numbers = check_codes(codes), as_array(factors)
+    if numbers.dtype.kind not in "biuf" or numbers.ndim != 2 or max(periods) >= numbers.shape[1]:
         raise UnweaveError(
-            f"`factors` must have shape (n, k), with a column for each circular factor ({max(periods)} is "
-            f"the largest); got {numbers.shape}."
+            f"`factors` must be real numbers (n, k), with a column for each circular factor ({max(periods)} "
+            f"is the largest); got an array of type {numbers.dtype} and shape {numbers.shape}."
         )
-    known, angles = complete_rows(np.asarray(codes), numbers[:, list(periods)])
-    return known, factor_numbers(angles, [FactorKind("circular", period) for period in periods.values()])
+    if len(table) != len(numbers):
+        raise UnweaveError(
+            f"codes must be (n, d) with n = {len(numbers)} rows like factors; got {table.shape}. Give both "
+            "for the same points."
+        )
+    return complete_rows(table, numbers[:, list(periods)].astype(np.float64))
 
 
 def _of_factors(squares: Floats) -> Floats:
@@ -80,8 +109,18 @@ def _of_factors(squares: Floats) -> Floats:
 
 
 def _check_periods(periods: Mapping[int, float]) -> None:
-    if not periods or not all(column >= 0 and period > 0 for column, period in periods.items()):
+    pairs = periods.items() if isinstance(periods, Mapping) else []
+    if not pairs or not all(_is_column(column) and _is_period(period) for column, period in pairs):
         raise UnweaveError(
             "`periods` must name one circular factor or more by its column, with its period, such as "
             f"{{2: 40}}; got {periods!r}."
         )
+
+
+def _is_column(column: object) -> bool:
+    return isinstance(column, int | np.integer) and not isinstance(column, bool) and column >= 0
+
+
+def _is_period(period: object) -> bool:
+    known = isinstance(period, int | float | np.integer | np.floating) and not isinstance(period, bool)
+    return known and 0 < float(period) < np.inf

@@ -23,6 +23,8 @@ RegressionModel: TypeAlias = Literal["linear", "kernel", "mlp"]
 KERNEL_ROWS = 2000
 # Units of the two hidden layers.
 HIDDEN = (64, 64)
+# A tenth of fewer rows is a single row, of which there is no R^2 to stop by.
+LEAST_TO_STOP = 11
 
 
 class R2(NamedTuple):
@@ -52,7 +54,7 @@ def r2(
       most the first 2,000 training rows are used.
     - "mlp": perceptron with two hidden layers of 64 rectified units, trained by Adam (rate 0.001, batches of
       200, at most 200 epochs); it stops when R^2 on a tenth of the training data has not improved for 10
-      epochs.
+      epochs. With 10 training rows or fewer, it stops when the error of these has not improved.
 
     Without `test`, the last third of the rows is held out. The seed draws the weights and batches of the
     perceptron.
@@ -63,16 +65,21 @@ def r2(
     >>> round(r2(factors @ [[1.0, 2.0], [-1.0, 1.0]], factors).score, 3)  # any invertible linear map
     1.0
     """
-    if model not in _PREDICTORS:
-        raise UnweaveError(
-            f"`model` must be one of {', '.join(_PREDICTORS)}; got {model!r}. "
-            f"{did_you_mean(str(model), _PREDICTORS)}"
-        )
+    check_model(model)
     data = split_real(codes, factors, test)
     train, held_out = standardised(data.codes, data.test_codes)
     targets, truth = standardised(data.factors, data.test_factors)
     scores = predicted_variance(train, targets, held_out, truth, model, Stream.of(seed).child("r2"))
     return R2(float(scores.mean()), scores)
+
+
+def check_model(model: object) -> None:
+    """Refuse a regression model that is not known."""
+    if model not in _PREDICTORS:
+        raise UnweaveError(
+            f"`model` must be one of {', '.join(_PREDICTORS)}; got {model!r}. "
+            f"{did_you_mean(str(model), _PREDICTORS)}"
+        )
 
 
 def predicted_variance(
@@ -105,7 +112,7 @@ def _predict_mlp(train: Floats, targets: Floats, held_out: Floats, stream: Strea
     network = MLPRegressor(
         hidden_layer_sizes=HIDDEN, activation="relu", solver="adam", alpha=1e-4,
         batch_size=max(1, min(200, len(train) * 9 // 10)), learning_rate_init=1e-3,
-        max_iter=200, early_stopping=True, validation_fraction=0.1,
+        max_iter=200, early_stopping=len(train) >= LEAST_TO_STOP, validation_fraction=0.1,
         n_iter_no_change=10, random_state=int(stream.child("mlp").bits(1, 1)[0, 0]),
     )  # fmt: skip
     with warnings.catch_warnings():
