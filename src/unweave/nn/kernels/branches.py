@@ -22,26 +22,30 @@ class Branch:
     """Work on a second stream, of a population of so many runs. Its results may be used after `join`."""
 
     def __init__(self, x: Tensor) -> None:
-        self._is_used = x.is_cuda and len(x) <= MOST_RUNS
+        self._side = _side_stream(torch.cuda.current_stream(x.device)) if _is_used(x) else None
         self._inputs: list[tuple[Tensor, ...]] = []  # their memory must not be used again before `join`
 
     def run(self, work: Callable[[], Result], *inputs: Tensor) -> Result:
         """Start the work, which reads the inputs."""
-        if not self._is_used:
+        if self._side is None:
             return work()
         self._inputs.append(inputs)
-        side = _side_stream(inputs[0].device)
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
+        self._side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._side):
             return work()
 
     def join(self) -> None:
         """Let the current stream wait for all work."""
-        if self._inputs:
-            torch.cuda.current_stream().wait_stream(_side_stream(self._inputs[0][0].device))
+        if self._side is not None and self._inputs:
+            torch.cuda.current_stream().wait_stream(self._side)
             self._inputs.clear()
 
 
+def _is_used(x: Tensor) -> bool:
+    return x.is_cuda and len(x) <= MOST_RUNS
+
+
 @cache
-def _side_stream(device: torch.device) -> torch.cuda.Stream:
-    return torch.cuda.Stream(device)
+def _side_stream(stream: torch.cuda.Stream) -> torch.cuda.Stream:
+    """The second stream next to a stream. Threads that record graphs must not share one."""
+    return torch.cuda.Stream(stream.device)
