@@ -5,9 +5,15 @@ import pytest
 import torch
 from torch import nn
 
+from methods.played import Played
+from training.tiny import TINY
 from unweave.directions import first_weights, sefa
+from unweave.directions.weights import weights_of_run
 from unweave.errors import UnweaveError
-from unweave.nn.layers import Conv2d
+from unweave.methods import AdversarialSplit, ElasticInfoGAN, EncDiff, InfoGAN, LadderVAE, Tripod
+from unweave.methods.method import Method
+from unweave.nn.layers import Conv2d, Linear
+from unweave.runs.modules import modules_of
 from unweave.streams import Stream
 
 WEIGHTS = Stream.of(0).normal(20, 4) @ Stream.of(1).normal(4, 4)
@@ -88,3 +94,44 @@ def test_wrong_weights_are_refused() -> None:
         with pytest.raises(UnweaveError) as caught:
             sefa(weights, **options)
         assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "unit", "rounding"),
+    [
+        (InfoGAN(), np.sqrt(3), 0.0),  # uniform numbers in [-1, 1] have this variance in codes
+        (Tripod(), 2.0, 1 / 11),  # half the distance of 12 values from -1 to 1
+        (AdversarialSplit(), 1.0, 0.0),
+    ],
+    ids=["info_gan", "tripod", "adversarial_split"],
+)
+def test_weights_of_a_run_are_those_that_its_codes_meet(method: Method, unit: float, rounding: float) -> None:
+    """The dense layer with these weights gets the codes, before noise, and the decoder of no encoder."""
+    networks = Played.of(method, seeds=(0,)).networks
+    decoder = modules_of(method, networks, TINY.shape, 4, "bernoulli").decoder
+    weights = weights_of_run(decoder, 4, method.name)
+    inputs: list[torch.Tensor] = []
+    for layer in decoder.modules():
+        if isinstance(layer, Linear):
+            matrix = layer.weight[0].detach().T.numpy()
+            if matrix.shape[0] == len(weights) and (matrix[:, :4] == weights).all():
+                layer.register_forward_pre_hook(lambda _, given: inputs.append(given[0]))
+    codes = torch.from_numpy(Stream.of(0).uniform(8, 4) - 0.5).float()
+    with torch.no_grad():
+        decoder(codes)
+    assert inputs
+    [got] = inputs[0].numpy()[:1, :8]
+    np.testing.assert_allclose(got[:, :4], codes.numpy() / unit, atol=rounding + 1e-6)
+    assert (got[:, 4:] == 0).all(), "noise"
+
+
+def test_codes_that_enter_no_first_layer_are_refused() -> None:
+    for method, message in (
+        (EncDiff(), r"those of enc_diff do not\. Use by=\"pca\" or by=\"ica\""),
+        (LadderVAE(), "those of ladder_vae do not"),
+        (ElasticInfoGAN(), "the first code is a category, along which there is no direction"),
+    ):
+        networks = Played.of(method, seeds=(0,)).networks
+        decoder = modules_of(method, networks, TINY.shape, 4, "bernoulli").decoder
+        with pytest.raises(UnweaveError, match=message):
+            weights_of_run(decoder, 4, method.name)

@@ -17,7 +17,7 @@ from unweave.directions.directions import Directions
 from unweave.directions.models import Data, Model, open_model
 from unweave.directions.regression import linear
 from unweave.directions.storage import load
-from unweave.directions.weights import first_weights, sefa
+from unweave.directions.weights import first_weights, sefa, weights_of_run
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.evaluation.encoders import EncodeImages, is_run
 from unweave.evaluation.frozen import EncoderOptions, is_module
@@ -202,7 +202,7 @@ def _generator_weights(model: Model, latents: int) -> NDArray[Any] | list[NDArra
         method = model.subject.spec.method
         if isinstance(method, HasStyles):
             return [as_array(part) for part in method.style_weights(model.subject.networks)]
-        return first_weights(model.subject.modules().decoder, latents)
+        return weights_of_run(model.subject.modules().decoder, latents, method.name)
     raise UnweaveError(
         "sefa needs the weights of a decoder: fit(encode, by='sefa', decode=module), or choose them yourself "
         "with unweave.directions.sefa(weights)."

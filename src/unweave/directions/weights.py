@@ -67,6 +67,29 @@ def first_weights(generator: Any, latents: int) -> NDArray[Any]:
 
     A dense layer has weights (m, d), a transposed convolution (d, channels, height, width).
     """
+    return _first_weights(generator, latents)
+
+
+def weights_of_run(decoder: Any, latents: int, method: str) -> NDArray[Any]:
+    """The weights (m, d) by which d codes enter the decoder of a run, a module of its networks."""
+    # Here, because torch takes seconds to import.
+    from unweave.nn.networks.coding import TakesCodes
+
+    for name, network in decoder.named_children():
+        if isinstance(network, TakesCodes):
+            part = ".".join(filter(None, (name, network.takes_codes())))
+            return _first_weights(decoder, latents, f"{part}.", wider=True)[:, :latents]
+    try:
+        return first_weights(decoder, latents)
+    except UnweaveError as error:
+        raise UnweaveError(
+            f"sefa needs codes that enter the first layer of the decoder as they are, and those of {method} "
+            'do not. Use by="pca" or by="ica", or choose weights yourself: unweave.directions.sefa(weights).'
+        ) from error
+
+
+def _first_weights(generator: Any, latents: int, part: str = "", *, wider: bool = False) -> NDArray[Any]:
+    """The same of the layers whose names begin like this; `wider`: with more inputs after the latents."""
     # Here, because torch takes seconds to import.
     from torch import nn
 
@@ -74,9 +97,9 @@ def first_weights(generator: Any, latents: int) -> NDArray[Any]:
 
     for name, tensor in generator.state_dict().items():
         array = as_array(tensor)
-        if not name.endswith("weight") or array.ndim < 2:
+        if not name.startswith(part) or not name.endswith("weight") or array.ndim < 2:
             continue
-        if array.ndim == 2 and array.shape[1] == latents:
+        if array.ndim == 2 and (array.shape[1] == latents or (wider and array.shape[1] > latents)):
             return array
         layer = generator.get_submodule(name.rpartition(".")[0])
         if isinstance(layer, nn.ConvTranspose2d | ConvTranspose2d) and array.shape[0] == latents:

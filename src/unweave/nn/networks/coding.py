@@ -26,6 +26,17 @@ class Decodes(Protocol):
 
 
 @runtime_checkable
+class TakesCodes(Protocol):
+    """A network whose codes enter the first layer of one of its parts, before any other numbers.
+
+    They may be shifted and rounded, and scaled by one number that all codes share.
+    """
+
+    def takes_codes(self) -> str:
+        """The name of this part; empty for the network itself."""
+
+
+@runtime_checkable
 class Generates(Protocol):
     """A generator that is trained on other numbers than codes."""
 

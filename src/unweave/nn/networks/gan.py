@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from unweave.errors import UnweaveError
 from unweave.nn.distributions.gaussian import Gaussian, certain
 from unweave.nn.layers import Conv2d, ConvTranspose2d, Layer, Linear, at_least_float32
 from unweave.nn.layers.batch_norm import BatchNorm
@@ -87,6 +88,15 @@ class Generator(nn.Module):
             nearest = nearest_class(codes[..., :1], self.categories)
             inputs.insert(0, one_hot(nearest, self.categories, codes.dtype))
         return self.independent_logits(torch.cat(inputs, dim=-1))
+
+    def takes_codes(self) -> str:
+        """Itself; a category enters as an indicator."""
+        if self.categories:
+            raise UnweaveError(
+                "the first code is a category, along which there is no direction. Use sefa with a run "
+                'without categories, or by="linear".'
+            )
+        return ""
 
     @property
     def drawn(self) -> int:

@@ -30,6 +30,10 @@ class PriorGenerator(nn.Module):
         """Logits of images, as `Generator.decode`."""
         return self.generator.decode(codes)
 
+    def takes_codes(self) -> str:
+        """The part that `Generator.takes_codes` names."""
+        return f"generator{self.generator.takes_codes()}"
+
     @property
     def drawn(self) -> int:
         """How many numbers are drawn for an image."""

@@ -94,6 +94,10 @@ class QuantisedAutoencoder(nn.Module):
         middle, unit = self.codebook.span()
         return self.decoder.decode(self.codebook(middle + unit * codes))
 
+    def takes_codes(self) -> str:
+        """The decoder."""
+        return "decoder"
+
     def squared_weights(self) -> Tensor:
         """(P,): the sum of all squared weights of encoder and decoder, without biases and codebook."""
         layers = [part for part in self.modules() if isinstance(part, Layer)]

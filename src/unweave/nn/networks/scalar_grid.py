@@ -57,6 +57,10 @@ class GridAutoencoder(nn.Module):
         """Decoder output for the nearest values; the decoder is trained on no others."""
         return self.decoder.decode(self.quantise((codes / SPAN).clamp(-1, 1)))
 
+    def takes_codes(self) -> str:
+        """The decoder."""
+        return "decoder"
+
 
 def straight_through(values: Tensor, z: Tensor) -> Tensor:
     """The values, whose gradient goes to z unchanged."""

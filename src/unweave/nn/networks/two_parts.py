@@ -92,6 +92,10 @@ class TwoPartAutoencoder(nn.Module):
         """Decoder output for both parts."""
         return self.decoder.decode(codes)
 
+    def takes_codes(self) -> str:
+        """The decoder."""
+        return "decoder"
+
 
 class LabelledDiscriminator(nn.Module):
     """Images (P, B, c, h, w) and their labels (P, B, k) -> logits (P, B) that the images are real.
