@@ -148,6 +148,12 @@ def test_latents_are_as_large_as_images_and_give_them_back(run: Run) -> None:
     assert ((samples >= 0) & (samples <= 1)).all()
 
 
+def test_samples_of_a_run_are_of_all_latents(run: Run) -> None:
+    """In a decoded code, all other principal components are 0."""
+    drawn = Stream.of(3).child("prior").normal(200, 64)
+    np.testing.assert_allclose(run.sample(200, seed=3), FlowLatents(run).decode(drawn), atol=2 / 1024)
+
+
 def test_codes_are_standardised_and_keep_what_is_logged(run: Run) -> None:
     codes = run.encode(all_images())
     assert 0.3 < codes.std(0).min() < codes.std(0).max() < 3

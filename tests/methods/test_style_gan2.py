@@ -269,6 +269,7 @@ def test_the_distance_to_the_data_falls(
     assert 0 <= after.floor < after.distance < before.distance
     assert (after.images, after.features, after.data) == (200, 1200, "spots")
     assert str(after).startswith("Frechet distance ")
+    assert np.isfinite(frechet_distance(trained, images=4).distance)
 
 
 def test_scores_say_where_codes_are_from(trained: Run) -> None:
@@ -324,5 +325,5 @@ def test_other_architectures_and_likelihoods_are_refused(trained: Run) -> None:
             SMALL.networks(plan)
     with pytest.raises(UnweaveError, match="images must be a whole number >= 2; got 1"):
         inversion(trained, images=1)
-    with pytest.raises(UnweaveError, match="images must be a whole number >= 2; got 1"):
-        frechet_distance(trained, images=1)
+    with pytest.raises(UnweaveError, match="images must be a whole number >= 4; got 3"):
+        frechet_distance(trained, images=3)

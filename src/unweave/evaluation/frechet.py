@@ -20,6 +20,7 @@ from unweave.progress import Progress
 from unweave.streams import Stream
 
 IMAGES = 5000
+LEAST_IMAGES = 4  # whose halves, for the interval, still have a covariance
 REPEATS = 10  # random halves of the images, for the interval
 
 Floats = NDArray[np.float64]
@@ -72,8 +73,8 @@ def frechet_distance(
         raise UnweaveError(
             f"frechet_distance needs a classifier of factors, and {truth.name} is no full grid of factors."
         )
-    if isinstance(images, bool) or not isinstance(images, int | np.integer) or images < 2:
-        raise UnweaveError(f"images must be a whole number >= 2; got {images!r}.")
+    if isinstance(images, bool) or not isinstance(images, int | np.integer) or images < LEAST_IMAGES:
+        raise UnweaveError(f"images must be a whole number >= {LEAST_IMAGES}; got {images!r}.")
     judge, stream = judge_of(truth, progress=progress), Stream.of(seed).child("frechet distance")
     real, other = (
         judge.features(truth.observe(truth.sample_factors(images, drawn), drawn)).astype(np.float64)

@@ -126,6 +126,17 @@ class Glow(Method):
         """Logits of the images whose other principal components are 0."""
         mean, directions, deviations = network_of(networks, READ_OUT, PrincipalComponents)()
         latents = mean.unsqueeze(1) + (codes * deviations.unsqueeze(1)) @ directions.transpose(1, 2)
+        return self._logits(networks, latents)
+
+    def prior_size(self, networks: Mapping[str, nn.Module], latents: int) -> int:  # noqa: ARG002
+        """As many numbers as an image has pixels times channels: samples are of all latents."""
+        return network_of(networks, READ_OUT, PrincipalComponents).products.shape[1]
+
+    def from_prior(self, networks: Mapping[str, nn.Module], numbers: Tensor) -> Tensor:
+        """Logits of the images of latents (P, B, D): samples of the model if these are standard normal."""
+        return self._logits(networks, numbers)
+
+    def _logits(self, networks: Mapping[str, nn.Module], latents: Tensor) -> Tensor:
         images = self.images_of(network_of(networks, FLOW, Flow), latents).clamp(MARGIN, 1 - MARGIN)
         return torch.log(images / (1 - images))
 
