@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unweave.data.own.reference import Reference
+from unweave.data.weight_table import WeightTable, draw_given, rare_table
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.streams import Stream
 
@@ -230,13 +231,20 @@ class GroundTruth:
             return np.where(held >= 0, held, stream.integers(len(held), self.sizes))
         if self.members is not None and (held < 0).all():
             return self.factors_at(self.members[stream.integers(len(held), [len(self.members)])[:, 0]])
+        if self._rare is not None and (held < 0).all():
+            return self._rare.draw(stream.child("table"), len(held))
         return self._draw_weighted(stream, held, self.weight)
+
+    @cached_property
+    def _rare(self) -> WeightTable | None:
+        """The probabilities of all combinations, where few draws of them are accepted."""
+        return None if self.weight is None else rare_table(self.sizes, self.weight)
 
     def _draw_weighted(self, stream: Stream, held: NDArray[np.int64], weight: Weight) -> Factors:
         # Rejection by row: row i tries rows i of one stream after another, so it stays a function of i.
         out = np.empty(held.shape, np.int64)
         open_rows = np.arange(len(held))
-        for attempt in range(MOST_ATTEMPTS):
+        for attempt in range(0 if self._rare else MOST_ATTEMPTS):
             if not len(open_rows):
                 return out
             draws = stream.child("attempt", attempt)
@@ -245,9 +253,13 @@ class GroundTruth:
             accepted = draws.child("keep").uniform(open_rows, 1)[:, 0] < weight(drawn)
             out[open_rows[accepted]] = drawn[accepted]
             open_rows = open_rows[~accepted]
+        rest = draw_given(self.sizes, weight, held[open_rows], stream.child("table"), open_rows)
+        if rest is not None:
+            out[open_rows] = rest
+            return out
         raise UnweaveError(
-            f"{self.name}: {len(open_rows)} of {len(held)} draws found no allowed combination of factors in "
-            f"{MOST_ATTEMPTS} attempts. Hold out or fix less."
+            f"{self.name}: {len(open_rows)} of {len(held)} draws found no allowed combination of factors. "
+            "Hold out or fix less."
         )
 
 
