@@ -65,7 +65,10 @@ class LayerScores:
 
     @property
     def bits_per_dimension(self) -> float:
-        """The negative bound in bits for each number of an image."""
+        """The negative bound in bits for each number of an image.
+
+        If the likelihood is a density of numbers from 0 to 1, bits of 256 grey levels are log2(255) more.
+        """
         return -self.elbo / (self.numbers * math.log(2))
 
     def __str__(self) -> str:
