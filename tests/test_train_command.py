@@ -310,3 +310,14 @@ def test_losses_that_are_told() -> None:
     assert losses(report) == ["reconstruction 3", "kl 1.5"]
     alone = Report(1, 2, ("a",), (others,), 0.0)
     assert losses(alone) == ["generator 2", "discriminator 0.5", "information 1"]
+
+
+def test_help_says_which_defaults_a_method_has_instead_of_the_usual_ones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    train_here("vd_vae", "--help")
+    words = " ".join(capsys.readouterr().out.split())
+    assert "Its defaults, instead of those below: --steps 50000, --batch 32, --latents 32," in words
+    assert "--learning-rate 0.0002, --warmup 0.002, --gradient-clip 200." in words
+    train_here("beta_vae", "--help")
+    assert "instead of those below" not in capsys.readouterr().out

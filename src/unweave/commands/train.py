@@ -129,12 +129,19 @@ def train_app(method: str | None = None) -> App:
     app = command_app("unweave train", "Train a model, or several that share data and networks.")
     if method is not None and is_reference(method):
         kind = method_named(method)
-        app.command(_command(kind), name=method, help=summary(kind))
+        app.command(_command(kind), name=method, help=_help(kind))
         return app
     built_in = [kind for kind in METHODS if kind.name == method]
     for kind in built_in or (*METHODS, *plugin_methods(print_problem)):
-        app.command(_command(kind), name=kind.name, help=summary(kind))
+        app.command(_command(kind), name=kind.name, help=_help(kind))
     return app
+
+
+def _help(kind: type[Method]) -> str:
+    """What a method is, and which options have other defaults with it."""
+    values = {name: f"{v:g}" if isinstance(v, float) else v for name, v in kind.run_defaults.items()}
+    own = [f"--{name.replace('_', '-')} {value}" for name, value in values.items()]
+    return summary(kind) + (f"\n\nIts defaults, instead of those below: {', '.join(own)}." if own else "")
 
 
 def _command(kind: type[Method]) -> Callable[..., None]:
