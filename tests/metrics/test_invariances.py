@@ -34,6 +34,7 @@ FEW_DRAWS: dict[str, dict[str, Any]] = {
     "beta_vae_score": {"train": 200, "test": 100, "batch": 8},
     "factor_vae_score": {"train": 200, "test": 100, "batch": 8, "variance_points": 300},
     "z_max_var": {"train": 200, "test": 100, "batch": 8, "variance_points": 300},
+    "downstream_strong": {"train": 80, "test": 40, "experiments": 2},
     "fairness_trees": {"train": 180, "points": 30},
     "fairness_logistic": {"train": 100, "points": 30},
     "mig_posterior": {"samples": 500},

@@ -28,6 +28,7 @@ SIZES = (3, 4, 4)
 QUICK: dict[str, dict[str, Any]] = {
     "beta_vae_score": {"train": 300, "test": 100, "batch": 16},
     "factor_vae_score": {"train": 300, "test": 100, "batch": 16, "variance_points": 500},
+    "downstream_strong": {"train": 60, "test": 60, "experiments": 2},
     "fairness_trees": {"train": 160, "points": 50},
     "fairness_logistic": {"train": 100, "points": 50},
     "mig_posterior": {"samples": 2000},

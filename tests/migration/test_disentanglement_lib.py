@@ -252,6 +252,30 @@ def test_unfairness(tmp_path: Path) -> None:
     assert len(table) == 4
 
 
+def test_downstream_tasks_under_a_shift(tmp_path: Path) -> None:
+    """Numbers of 10,000 training points have a metric in unweave; those of others keep their names."""
+    published = {
+        "evaluation.evaluation_fn": "@strong_downstream_task",
+        "strong_downstream_task.num_train": "[10000]",
+        "strong_downstream_task.num_test": "5000",
+        "strong_downstream_task.n_experiment": "10",
+        "predictor.predictor_fn": "@gradient_boosting_classifier",
+    }
+    model = TrainedModel({"vae.beta": "1.0"})
+    measured = {"10000:mean_test_accuracy": 0.5, "10000:mean_strong_test_accuracy": 0.25}
+    evaluation(tmp_path / "0", model, measured, published)
+    few = published | {"strong_downstream_task.num_train": "[100]"}
+    evaluation(tmp_path / "1", model, {"100:mean_strong_test_accuracy": 0.125}, few)
+    table = read_disentanglement_lib(tmp_path).table
+    protocols = dict(zip(table["score"], table["protocol"], strict=True))
+    assert value_of(table, "downstream_strong.test_accuracy") == 0.5
+    assert value_of(table, "downstream_strong.strong_test_accuracy") == 0.25
+    strong = next(metric for metric in METRICS if metric.name == "downstream_strong")
+    assert protocols["downstream_strong.test_accuracy"] == strong.protocol()
+    assert value_of(table, "strong_downstream_task.100:mean_strong_test_accuracy") == 0.125
+    assert len(table) == 3
+
+
 def test_a_model_without_equivalent_keeps_its_name_and_a_note_says_so(tmp_path: Path) -> None:
     for i, beta in enumerate(("1.0", "2.0")):
         model = TrainedModel({"model.model": "@my_vae()", "my_vae.beta": beta, "my_vae.layers": "[1, 2]"})

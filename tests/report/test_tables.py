@@ -39,6 +39,10 @@ def test_downstream_scores_are_found() -> None:
     names = ["downstream_trees.test_accuracy_1000", "downstream_trees.test_accuracy_10"]
     runs = small_runs(rules=dict.fromkeys([*names, "downstream_trees.efficiency"], SIX["mig"]))
     assert downstream_scores(runs) == (names[::-1], ["downstream_trees.efficiency"])
+    shifted = "downstream_strong.strong_test_accuracy"
+    runs = small_runs(rules=dict.fromkeys([shifted, "downstream_strong.test_accuracy", *names], SIX["mig"]))
+    assert downstream_scores(runs) == ([*names[::-1], shifted], [])
+    assert metric_scores(runs) == []
 
 
 def test_means_of_settings_and_their_spread() -> None:

@@ -26,6 +26,7 @@ from unweave.metrics.dci_es_mlp import dci_es_mlp
 from unweave.metrics.dcimig import dcimig
 from unweave.metrics.downstream import Downstream, downstream, statistical_efficiency
 from unweave.metrics.downstream_circular import DownstreamCircular, downstream_circular
+from unweave.metrics.downstream_strong import DownstreamStrong, downstream_strong
 from unweave.metrics.elbo import ELBO, elbo
 from unweave.metrics.equivariance import Equivariance, equivariance
 from unweave.metrics.explicitness import Explicitness, explicitness
@@ -78,6 +79,7 @@ __all__ = [
     "BlockSeparation",
     "Downstream",
     "DownstreamCircular",
+    "DownstreamStrong",
     "Equivariance",
     "Explicitness",
     "FactorVAEScore",
@@ -104,6 +106,7 @@ __all__ = [
     "dcimig",
     "downstream",
     "downstream_circular",
+    "downstream_strong",
     "elbo",
     "equivariance",
     "explicitness",

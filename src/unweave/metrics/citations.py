@@ -155,6 +155,13 @@ LOCATELLO2020 = """@article{locatello2020,
   pages = {1--62},
   year = {2020}
 }"""
+LOCATELLO2020_WEAK = """@inproceedings{locatello2020weakly,
+  author = {Francesco Locatello and Ben Poole and Gunnar R{\\"a}tsch and Bernhard Sch{\\"o}lkopf and
+    Olivier Bachem and Michael Tschannen},
+  title = {Weakly-Supervised Disentanglement Without Compromises},
+  booktitle = {International Conference on Machine Learning},
+  year = {2020}
+}"""
 MICHLO2023 = """@inproceedings{michlo2023,
   author = {Nathan Michlo and Richard Klein and Steven James},
   title = {Overlooked Implications of the Reconstruction Loss for {VAE} Disentanglement},

@@ -1,4 +1,4 @@
-"""The part of the table of metrics about predicting factors from codes: regression of circular factors."""
+"""The part of the table of metrics about predicting factors: of circles, and under a shift."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 
 from unweave.metrics import citations
 from unweave.metrics.downstream_circular import downstream_circular
+from unweave.metrics.downstream_strong import downstream_strong
 from unweave.metrics.metric import Metric
 
 DOWNSTREAM: tuple[Metric, ...] = (
@@ -25,5 +26,21 @@ DOWNSTREAM: tuple[Metric, ...] = (
             "dSprites looks the same after a quarter turn.",
         ),
         factors_as="positions",
+    ),
+    Metric(
+        "downstream_strong",
+        downstream_strong,
+        "downstream_strong[trees100,train10000,test5000,shifts10]",
+        "representation",
+        "How well are factors predicted where another factor has values that were never trained on?",
+        citations.LOCATELLO2020_WEAK,
+        frozenset({"scale"}),
+        flaws=(
+            "strong_test_accuracy is high only if test_accuracy is. The shift costs what lies between them.",
+            "Trees cut along the codes, so they prefer codes that hold one factor each.",
+            "It needs codes of all combinations of factors: an encoder and a data set, or a table of the "
+            "whole grid. Rows are refused.",
+        ),
+        least_factors=2,
     ),
 )

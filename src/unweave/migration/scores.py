@@ -82,6 +82,14 @@ METRICS = {
             "test": "modularity_explicitness.num_test",
         },
     ),
+    "strong_downstream_task": Equivalent(
+        {
+            "10000:mean_test_accuracy": "downstream_strong.test_accuracy",
+            "10000:mean_strong_test_accuracy": "downstream_strong.strong_test_accuracy",
+        },
+        _same("strong_downstream_task", num_train=[10_000], num_test=5_000, n_experiment=10)
+        | {"predictor.predictor_fn": "gradient_boosting_classifier"},
+    ),
     "irs": Equivalent({"IRS": "irs"}, HISTOGRAM | {"irs.diff_quantile": 0.99}, {"counted": "irs.num_train"}),
     "unsupervised_metrics": Equivalent(
         {
@@ -124,6 +132,8 @@ def scores_of(results: Mapping[str, Any], bindings: Bindings, representation: st
 def _equivalent(function: str, bindings: Bindings, results: Mapping[str, Any]) -> Equivalent | None:
     if function == "sap_score" and gin_value(bindings.get("sap_score.continuous_factors")) is True:
         return Equivalent({"SAP_score": "sap_correlation"}, {}, {"counted": "sap_score.num_train"})
+    if function == "strong_downstream_task" and gin_value(bindings.get(f"{function}.num_train")) != [10_000]:
+        return None  # the metric of unweave has one number of points
     if function not in ("downstream_task", "fairness"):
         return METRICS.get(function)
     predictor = PREDICTORS.get(str(gin_value(bindings.get("predictor.predictor_fn"))))

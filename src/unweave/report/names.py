@@ -91,6 +91,7 @@ SCORES = {
     "downstream_trees.efficiency": "GBT efficiency",
     **{f"downstream_logistic.test_accuracy_{n}": f"LR {n:,}" for n in (10, 100, 1000, 10_000)},
     **{f"downstream_trees.test_accuracy_{n}": f"GBT {n:,}" for n in (10, 100, 1000, 10_000)},
+    "downstream_strong.strong_test_accuracy": "GBT shifted",
     **{
         f"reasoning.accuracy_{matrices}": f"{matrices:,} matrices"
         for matrices in (
@@ -199,7 +200,7 @@ def downstream_scores(runs: pd.DataFrame) -> tuple[list[str], list[str]]:
     names = measured(runs, in_order((str(name) for name in runs if name not in COLUMNS), SCORES))
     tasks = [name for name in names if name.startswith("downstream_")]
     return (
-        [name for name in tasks if ".test_accuracy_" in name],
+        [name for name in tasks if ".test_accuracy_" in name or name.endswith(".strong_test_accuracy")],
         [name for name in tasks if name.endswith(".efficiency")],
     )
 
