@@ -178,6 +178,8 @@ def test_weights_and_correlations_give_the_probabilities_they_state() -> None:
     assert abs((drawn == 0).mean() - 0.1 / 2.1) < 0.015
     close, far = (conditioned(GRID, f"x~y={sigma}").sample_factors(2000, 0) for sigma in (0.1, 0.7))
     assert np.corrcoef(close[:, 2], close[:, 3])[0, 1] > 0.9 > np.corrcoef(far[:, 2], far[:, 3])[0, 1]
+    equal = conditioned(GRID, "x~y=1e-300").sample_factors(50, 0)  # squares that overflow
+    assert (equal[:, 2] == equal[:, 3]).all()
 
 
 def test_a_random_share_is_held_out_the_same_way_each_time() -> None:
@@ -350,8 +352,12 @@ def test_names_are_the_same_everywhere() -> None:
     assert not is_place(spelled)
     record = {"data_source": load(name).source, "data_drawn": load(name).drawn}
     assert reopen(name, record).name == name
-    with pytest.raises(UnweaveError, match=r'no data set "dsprits:hold.*Did you mean "dsprites"'):
-        open_data("dsprits:hold(x=0)")
+    for open_named in (open_data, load):
+        for text in ("dsprits:hold(x=0)", "dsprits:x~y=0.2"):  # not a file with the suffix .2
+            with pytest.raises(UnweaveError, match=r'no data set "dsprits:.*Did you mean "dsprites"'):
+                open_named(text)
+    with pytest.raises(UnweaveError, match=r"no folder or file dsprits.npz:hold\(x=0\)"):
+        open_data("dsprits.npz:hold(x=0)")
 
 
 def test_conditions_on_own_data(tmp_path: Path) -> None:

@@ -234,9 +234,9 @@ def _has_separator(named: str) -> bool:
 
 
 def _unknown(named: str | Path) -> UnweaveError:
-    if isinstance(named, Path) or _has_separator(named) or Path(named).suffix:
+    base = named if isinstance(named, Path) else named.partition(":")[0]  # a condition has dots, too
+    if isinstance(base, Path) or _has_separator(str(named)) or Path(base).suffix:
         return MissingFileError(f"there is no folder or file {named}. Name {OWN}, or a data set.")
     return UnweaveError(
-        f'there is no data set "{named}". {did_you_mean(named.partition(":")[0], _names())} For your own '
-        f"data, name {OWN}."
+        f'there is no data set "{named}". {did_you_mean(base, _names())} For your own data, name {OWN}.'
     )

@@ -317,7 +317,8 @@ def plugin_place(kind: Kind, name: str, built_in: Collection[str]) -> str:
     place = place_of(kind, name)
     if place is None:
         known = [*built_in, *installed_names(kind)]
-        raise UnweaveError(f'there is no {WORDS[kind]} "{name}". {did_you_mean(name, known)}')
+        base = name.partition(":")[0]  # without a condition on data
+        raise UnweaveError(f'there is no {WORDS[kind]} "{name}". {did_you_mean(base, known)}')
     return place
 
 

@@ -52,7 +52,8 @@ def correlate(
     def weight(factors: Factors) -> NDArray[np.float64]:
         a, b = (factors[:, columns] / largest).T
         distance = a - (1 - b if inverse else b)
-        return np.asarray(np.exp(-0.5 * (distance / sigma) ** 2), np.float64)
+        with np.errstate(over="ignore"):  # of a tiny sigma: the probability is 0
+            return np.asarray(np.exp(-0.5 * (distance / sigma) ** 2), np.float64)
 
     what = f"{first} and {second} correlated{' inversely' if inverse else ''}, sigma {sigma:g}"
     return _restricted(ground_truth, "correlated", what, weight)
