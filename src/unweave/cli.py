@@ -187,8 +187,7 @@ def impossibility(
     data_root
         Folder of the official files of data sets.
     """
-    from unweave.commands.impossibility import show as show_comparison
-    from unweave.commands.impossibility import subject_named
+    from unweave.commands.impossibility import show, subject_named
     from unweave.evaluation.evaluate import Effort
     from unweave.impossibility import compare
     from unweave.metrics.lookup import metrics_named
@@ -208,7 +207,7 @@ def impossibility(
             seed=seed,
             tell=tell,
         )
-    show_comparison(chosen.title, comparison)
+    show(chosen.title, comparison)
     comparison.plot(output)
     print(f"-> {output}")
 
@@ -265,6 +264,7 @@ def select(
     metrics: str | None = None,
     images: int = 4000,
     labels: int = 100,
+    labeller: Literal["perfect", "binned", "noisy", "permuted", "partial"] = "perfect",
     data: str | None = None,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     device: str = "auto",
@@ -290,6 +290,8 @@ def select(
         Number of images to compare the runs on.
     labels
         Number of labelled images that "few_labels" uses.
+    labeller
+        What labels of "few_labels" are like: right, or imprecise in one of four ways.
     data
         The data set, if the study has several; or the new path of your own data, if it has moved.
     output
@@ -299,16 +301,15 @@ def select(
     data_root
         Folder of the official files of data sets.
     """
-    from unweave.commands.select import metrics_asked, selected, show_judgement, write
-    from unweave.commands.select import show as show_selection
+    from unweave.commands.select import LabelChoice, metrics_asked, selected, show, show_judgement, write
 
     if top < 1:
         raise UnweaveError(f"--top is how many runs to show, 1 or more; got {top}.")
-    judges = metrics_asked(metrics)
+    judges, choice = metrics_asked(metrics), LabelChoice(labels, labeller)
     check_output(output, TABLE)
     with progress("selecting") as tell:
-        selection = selected(study, by, within, images, labels, data, device, data_root, tell)
-    show_selection(selection, by, top)
+        selection = selected(study, by, within, images, choice, data, device, data_root, tell)
+    show(selection, by, top)
     table = write(selection, output)
     show_judgement(selection, by, judges)
     print(f"-> {table}")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from cyclopts import CycloptsError
 
 from command_line import run_here
 from selection.tiny_study import IMAGES, trained_study
@@ -96,6 +97,15 @@ def test_scores_of_another_call_stay_in_the_table(study: Path) -> None:
     table = read_table(study / "selection.parquet").table
     assert len(table) == 42
     assert table["protocol"].str.endswith((",setting]", ",labels45]", ",labels50]")).all()
+
+
+def test_runs_are_chosen_by_imprecise_labels(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command(study, "--by", "few_labels", "--labels", 50, "--labeller", "partial")
+    assert "few_labels.dci_50_partial" in capsys.readouterr().out
+    table = read_table(study / "selection.parquet").table
+    assert set(table["score"]) == {"few_labels.dci_50_partial", "few_labels.mig_50_partial"}
+    with pytest.raises(CycloptsError, match="nosy"):
+        command(study, "--by", "few_labels", "--labeller", "nosy")
 
 
 def test_the_table_may_be_csv(study: Path, tmp_path: Path) -> None:

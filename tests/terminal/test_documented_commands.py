@@ -97,6 +97,9 @@ REPLACED = {
     "select studies/locatello2020_few_labels --by few_labels --labels 100": (
         "select studies/capacity --by few_labels --labels 100"
     ),
+    "select studies/locatello2020_few_labels --by few_labels --labeller noisy": (
+        "select studies/capacity --by few_labels --labeller noisy"
+    ),
     "select studies/locatello2020_few_labels --by few_labels --labels 1000": (
         "select studies/capacity --by few_labels --labels 100"
     ),

@@ -25,6 +25,7 @@ from unweave.report.tables import correlation_table
 from unweave.results import COLUMNS, check_table, combine, setting_text, wide
 from unweave.runs.spec import RunSpec
 from unweave.selection import Candidate, Selection, select
+from unweave.selection.few_labels import LabelChoice
 from unweave.selection.select import choosers_named
 
 TITLES = {"udr": "UDR", "centrality": "ModelCentrality", "few_labels": "Few labels"}
@@ -55,7 +56,7 @@ def selected(
     by: str,
     within: str,
     images: int,
-    labels: int,
+    choice: LabelChoice,
     data: str | None,
     device: str,
     data_root: Path | None,
@@ -68,7 +69,8 @@ def selected(
             by=choosers_named(by),
             within=within,
             images=images,
-            labels=labels,
+            labels=choice.labels,
+            labeller=choice.labeller,
             data=data,
             device=device,
             data_root=data_root,

@@ -16,7 +16,6 @@ from unweave.metrics.r2 import RegressionModel, check_model, predict_targets
 from unweave.metrics.real_factors import Floats, RealSplit, split_real, standardised
 from unweave.streams import Stream
 
-
 # Squared cosines and sines of one angle, whole turns apart, may differ by less than this.
 ROUNDING = 1e-24
 
