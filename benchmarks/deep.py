@@ -17,7 +17,7 @@ torch.optim.Adam, no CUDA graph.
 
 Bits per dimension: the VAEs' are their negative ELBO, an upper bound. On black and white data likelihoods
 are Bernoulli, and Glow has 1 bit. On other data they are `gaussian_learned`, a density of images in [0, 1],
-to which 8 bits are added for the width of a grey level.
+to which log2(255) bits are added for the distance of two grey levels.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ IMBALANCED = "glyphs_centred:only(size=2):ojha_imbalance"
 SHOWN = 12  # images in a row of the picture
 PLAIN_STEPS = 20
 TIMED_SECONDS = 2.0  # how long updates are timed
+GREY_LEVEL_BITS = math.log2(255)  # of the distance of two grey levels of images in [0, 1]
 
 Measures = Callable[[Run], Mapping[str, float]]
 
@@ -83,14 +84,14 @@ def no_more(_run: Run) -> Mapping[str, float]:
 def bits_of_vae(run: Run) -> Mapping[str, float]:
     """The bound in bits per dimension."""
     elbo = unweave.evaluate(run, metrics="elbo")["elbo.elbo"]
-    extra = 0 if run.spec.likelihood == "bernoulli" else 8
+    extra = 0 if run.spec.likelihood == "bernoulli" else GREY_LEVEL_BITS
     return {"bits_per_dimension": -elbo / (math.prod(run.shape) * math.log(2)) + extra}
 
 
 def bits_of_layers(run: Run) -> Mapping[str, float]:
     """The bound of all layers, and the information of each resolution about each factor."""
     known = score_layers(run)
-    extra = 0 if run.spec.likelihood == "bernoulli" else 8
+    extra = 0 if run.spec.likelihood == "bernoulli" else GREY_LEVEL_BITS
     information = {
         f"information.{layer}.{factor}": float(known.information[i, j])
         for i, layer in enumerate(known.layers)
@@ -227,7 +228,7 @@ def plain_rate(spec: RunSpec, truth: GroundTruth, device: str) -> float:
 def rows_of(label: str, run: Run, truth: GroundTruth) -> list[Row]:
     """Samples, where a method has a distribution of codes, and reconstructions of the first row."""
     rows = [(f"{label}: reconstructions", run.reconstruct(shown(truth)))]
-    if run.spec.method.has_prior or isinstance(run.spec.method, StyleGAN2):
+    if run.spec.method.has_prior or isinstance(run.spec.method, Glow | StyleGAN2):
         rows.insert(0, (f"{label}: samples", run.sample(SHOWN)))
     return [(name, np.clip(255 * images, 0, 255).round().astype(np.uint8)) for name, images in rows]
 
