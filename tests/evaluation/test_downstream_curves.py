@@ -187,9 +187,12 @@ def test_a_run_and_what_is_shown(tmp_path: Path) -> None:
 
 def test_mistakes_raise_clear_errors() -> None:
     for options, message in (
-        ({"sizes": ()}, "sizes and repeats must be whole numbers from 1"),
-        ({"sizes": (0.5,)}, "got sizes=.0.5,. and repeats=3"),
+        ({"sizes": ()}, "sizes, repeats and test must be whole numbers from 1"),
+        ({"sizes": 10}, "got sizes=10, repeats=3 and test=600"),
+        ({"sizes": (0.5,)}, "got sizes=.0.5,., repeats=3 and test=600"),
+        ({"test": 0}, "repeats=3 and test=0"),
         ({"predictor": "forest"}, "predictor must be one of the known ones"),
+        ({"model": "forest"}, "`model` must be one of linear, kernel, mlp"),
         ({"split": "x~angle=0.2"}, '`split` must hold combinations out, such as "hold'),
         ({"split": "hold(z=1)"}, 'no factor "z"'),
         ({"data": conditioned(DATA, "hold(x=1)"), "split": "hold(x=2)"}, "Leave `split` out"),

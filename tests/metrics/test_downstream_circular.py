@@ -61,8 +61,26 @@ def test_sources_know_their_circular_factors() -> None:
 
 
 def test_mistakes_raise_clear_errors() -> None:
-    for periods in ({}, {0: 0.0}, {-1: 3.0}):
+    for periods in ({}, {0: 0.0}, {-1: 3.0}, {0: np.inf}, {0: "360"}, {0.5: 360.0}, [360.0]):
         with pytest.raises(UnweaveError, match="`periods` must name one circular factor or more"):
-            downstream_circular(ANGLES, ANGLES, periods)
-    with pytest.raises(UnweaveError, match=r"`factors` must have shape \(n, k\), with a column"):
-        downstream_circular(ANGLES, ANGLES, {2: 360.0})
+            downstream_circular(ANGLES, ANGLES, periods)  # type: ignore[arg-type]
+    some = ANGLES[:30]
+    with pytest.raises(UnweaveError, match=r"`factors` must be real numbers \(n, k\), with a column"):
+        downstream_circular(some, some, {2: 360.0})
+    with pytest.raises(UnweaveError, match="got an array of type <U32"):
+        downstream_circular(some, some.astype(str), {0: 360.0})
+    with pytest.raises(UnweaveError, match=r"codes must be .* n = 30 rows like factors"):
+        downstream_circular(some[:20], some, {0: 360.0})
+    with pytest.raises(UnweaveError, match="codes must be finite"):
+        downstream_circular(np.where(some > 180, np.nan, some), some, {0: 360.0})
+    with pytest.raises(UnweaveError, match="`test` must be a pair"):
+        downstream_circular(some, some, {0: 360.0}, test=some)  # type: ignore[arg-type]
+    with pytest.raises(UnweaveError, match="`model` must be one of linear, kernel, mlp"):
+        downstream_circular(some, some, {0: 360.0}, model="forest")  # type: ignore[arg-type]
+
+
+def test_test_angles_that_are_whole_turns_apart_are_constant() -> None:
+    """Their cosines differ by rounding only, so there is nothing to explain."""
+    turned = (circle(ANGLES[:50, 0]), 77.7 + 360.0 * np.arange(50)[:, None])
+    score = downstream_circular(circle(ANGLES[:, 0]), ANGLES[:, :1], {0: 360.0}, test=turned, model="linear")
+    assert score.score == 0

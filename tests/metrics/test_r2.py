@@ -74,6 +74,13 @@ def test_bad_blocks(blocks: Any) -> None:
         block_r2(*curved_codes(), code_blocks=blocks)
 
 
+def test_a_perceptron_learns_from_ten_rows() -> None:
+    """A tenth of them is one row, which has no R^2 to stop by."""
+    codes = noise(60, 2)
+    line = codes @ [[1.0], [-1.0]]
+    assert r2(codes[:10], line[:10], test=(codes[10:], line[10:]), model="mlp").score > 0.3
+
+
 def test_messages() -> None:
     codes, factors = curved_codes()
     with pytest.raises(UnweaveError, match="`model` must be one of linear, kernel, mlp"):
