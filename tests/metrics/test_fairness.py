@@ -13,7 +13,7 @@ import unweave
 from metrics.grids import grid
 from unweave.errors import UnweaveError
 from unweave.evaluation.scores import Scores
-from unweave.metrics import Representation, fairness, metric_named
+from unweave.metrics import METRICS, Representation, fairness, metric_named
 from unweave.metrics.downstream import Predictor
 from unweave.metrics.fairness import summarised, total_variation
 from unweave.streams import Stream
@@ -167,6 +167,14 @@ def test_only_the_images_that_are_asked_for_are_encoded() -> None:
     scores = unweave.evaluate(encode, data="dsprites", metrics=metric, points=(10, 10))
     assert encoded <= 100 + 2 * (3 + 6 + 40 + 32 + 32)
     assert 0 < scores["fairness_trees.mean_unfairness"] <= scores["fairness_trees.max_unfairness"] < 1
+
+
+@pytest.mark.parametrize("needs", ["representation", "interventions"])
+def test_arrays_are_refused_with_what_to_do(needs: str) -> None:
+    for metric in METRICS:
+        if metric.needs == needs:
+            with pytest.raises(UnweaveError, match=r"got ndarray\. Make one of arrays with Representation"):
+                metric.function(np.zeros((6, 2)))
 
 
 def test_errors() -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from unweave.compilation import compiled
 from unweave.errors import UnweaveError
 from unweave.metrics.estimators.linear import decisions, logistic_one_vs_rest
-from unweave.metrics.representation import Representation, check_count, parts
+from unweave.metrics.representation import Representation, check_count, check_representation, parts
 from unweave.streams import Stream
 
 
@@ -56,6 +56,7 @@ def beta_vae_score(
     >>> beta_vae_score(perfect, train=200, test=100)
     BetaVAEScore(train_accuracy=1.0, eval_accuracy=1.0)
     """
+    check_representation(representation)
     for name, count in (("batch", batch), ("train", train), ("test", test)):
         check_count(name, count)
     stream = Stream.of(seed).child("beta_vae_score")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from unweave.metrics.orbits import Circular, Orbits, checked_columns, numbered, orbits_of, periods_of
 from unweave.metrics.real_factors import Floats
-from unweave.metrics.representation import Representation, check_count
+from unweave.metrics.representation import Representation, check_count, check_representation
 from unweave.streams import Stream
 
 # Orbits of each factor; with several circular factors, this many of them share their other factors.
@@ -84,6 +84,7 @@ def d_lsbd(
     k = len(representation.sizes)
     periods = periods_of(circular, representation.sizes)
     stated = checked_columns(categorical, k, "categorical") if len(categorical) else ()
+    check_representation(representation)
     check_count("orbits", orbits)
     check_count("frequencies", frequencies)
     objects = [j for j in range(k) if j not in periods]

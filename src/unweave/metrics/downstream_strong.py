@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unweave.metrics.downstream import Predictor, check_predictor, predict_labels
-from unweave.metrics.representation import Representation, check_count
+from unweave.metrics.representation import Representation, check_count, check_representation
 from unweave.streams import Stream
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -74,6 +74,7 @@ def downstream_strong(
     >>> downstream_strong(entangled, train=200, test=100).gap  # wrong for each value that was not seen
     1.0
     """
+    check_representation(representation)
     check_predictor(predictor)
     for name, count in (("train", train), ("test", test), ("experiments", experiments)):
         check_count(name, count)

@@ -9,7 +9,7 @@ import numpy as np
 
 from unweave.metrics.orbits import Circular, Orbits, orbits_of, periods_of
 from unweave.metrics.real_factors import Floats
-from unweave.metrics.representation import Representation, check_count
+from unweave.metrics.representation import Representation, check_count, check_representation
 from unweave.streams import Stream
 
 # Orbits of each factor, one half to fit maps to and one to test them on.
@@ -79,6 +79,7 @@ def equivariance(
     1.0
     """
     periods = periods_of(circular, representation.sizes)
+    check_representation(representation)
     check_count("orbits", orbits, 2)
     stream, details, rotations = Stream.of(seed).child("equivariance"), {}, []
     for column, period in periods.items():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from unweave.compilation import compiled
 from unweave.errors import UnweaveError
 from unweave.metrics.checks import scaled
-from unweave.metrics.representation import Representation, check_count, parts
+from unweave.metrics.representation import Representation, check_count, check_representation, parts
 from unweave.streams import Stream
 
 
@@ -68,6 +68,7 @@ def factor_vae_score(
     >>> factor_vae_score(perfect, train=200, test=100)
     FactorVAEScore(train_accuracy=1.0, eval_accuracy=1.0, active=3)
     """
+    check_representation(representation)
     check_count("batch", batch, least=2)
     check_count("train", train)
     check_count("test", test)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unweave.metrics.real_factors import Floats
-from unweave.metrics.representation import Representation, check_count
+from unweave.metrics.representation import Representation, check_count, check_representation
 from unweave.metrics.traversals import traversals
 from unweave.streams import Stream
 
@@ -53,6 +53,7 @@ def factored_components(
     >>> [round(value, 6) for value in factored_components(perfect, repeats=8)]
     [1.0, 1.0, 1.0, 1.0]
     """
+    check_representation(representation)
     check_count("repeats", repeats)
     check_count("triplets", triplets)
     stream = Stream.of(seed).child("factored_components")

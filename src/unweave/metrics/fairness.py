@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from unweave.metrics.downstream import Predictor, check_predictor
 from unweave.metrics.estimators.boosting import fit_boosted_trees, sort_codes
 from unweave.metrics.estimators.logistic import fit_logistic_cv
-from unweave.metrics.representation import Representation, check_count, parts
+from unweave.metrics.representation import Representation, check_count, check_representation, parts
 from unweave.streams import Stream
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -79,6 +79,7 @@ def fairness(
     >>> fairness(entangled, train=200).mean_unfairness > 0.2
     True
     """
+    check_representation(representation)
     check_predictor(predictor)
     check_count("train", train)
     check_count("points", points)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from unweave.metrics.real_factors import Floats
-from unweave.metrics.representation import Representation, check_count
+from unweave.metrics.representation import Representation, check_count, check_representation
 from unweave.metrics.traversals import traversals
 from unweave.streams import Stream
 
@@ -27,6 +27,7 @@ def flatness(representation: Representation, *, repeats: int = 1024, seed: int |
     >>> round(flatness(perfect, repeats=8), 6)
     1.0
     """
+    check_representation(representation)
     check_count("repeats", repeats)
     stream = Stream.of(seed).child("flatness")
     ratios = [_ratio(paths) for _, paths in traversals(representation, repeats, stream)]

@@ -225,6 +225,15 @@ def checked_codes(codes: ArrayLike, n: int) -> NDArray[np.float64]:
     return numbers
 
 
+def check_representation(value: object) -> None:
+    """Refuse arrays and whatever else is no Representation."""
+    if not isinstance(value, Representation):
+        raise UnweaveError(
+            f"`representation` must be a Representation; got {type(value).__name__}. Make one of arrays with "
+            "Representation.from_rows(codes, factors), or use evaluate(codes, factors, metrics=...)."
+        )
+
+
 def check_count(name: str, value: int, least: int = 1) -> None:
     """Refuse a number of draws that is no whole number or too small."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unweave.metrics.real_factors import standardised
-from unweave.metrics.representation import Representation, check_count, parts
+from unweave.metrics.representation import Representation, check_count, check_representation, parts
 from unweave.streams import Stream
 
 
@@ -54,6 +54,7 @@ def z_max_var(
     >>> z_max_var(perfect, train=100, test=50)
     ZMaxVar(train_accuracy=1.0, eval_accuracy=1.0, active=3)
     """
+    check_representation(representation)
     for name, count, least in (("batch", batch, 2), ("train", train, 1), ("test", test, 1)):
         check_count(name, count, least)
     check_count("variance_points", variance_points, least=2)
