@@ -174,10 +174,12 @@ def test_rows_depend_on_the_seed_and_their_number_alone(labeller: Labeller) -> N
         (lambda t: labelled(t, 1, 0, Chosen("aa")), r'toy has no factor "aa"\. Did you mean'),
         (lambda t: labelled(t, 1, 0, Chosen("a,b,a")), 'each factor can be named once; got "a,b,a"'),
         (lambda _: Binned(0), "bins must be a whole number >= 1; got 0"),
-        (lambda _: Noisy(1.5), r"probability must lie in \[0, 1\]; got 1.5"),
+        (lambda _: Noisy(1.5), r"probability must be a number in \[0, 1\]; got 1.5"),
+        (lambda _: Noisy("0.1"), r"probability must be a number in \[0, 1\]; got '0.1'"),  # type: ignore[arg-type]
+        (lambda t: labelled(t, 5, 0, "noisy"), r"such as Perfect\(\) or Noisy\(0.1\); got 'noisy'"),  # type: ignore[arg-type]
         (lambda _: Partial(0), "observed must be a whole number >= 1"),
         (lambda t: labelled(t, 5, 0, Partial(4)), "toy has 3 factors, so at most 3 can be observed; got 4"),
-        (lambda t: split(labelled(t, 5, 0), -0.1), r"share must lie in \[0, 1\]; got -0.1"),
+        (lambda t: split(labelled(t, 5, 0), -0.1), r"share must be a number in \[0, 1\]; got -0.1"),
     ],
 )
 def test_errors(call: Callable[[GroundTruth], object], text: str) -> None:

@@ -82,8 +82,7 @@ class Noisy:
     probability: float = 0.1
 
     def __post_init__(self) -> None:
-        if not 0 <= self.probability <= 1:
-            raise UnweaveError(f"probability must lie in [0, 1]; got {self.probability!r}.")
+        _check_share(self.probability, "probability")
 
     def __call__(self, ground_truth: GroundTruth, factors: Factors, stream: Stream) -> Labelled:
         """Labels of which some are replaced, row i from row i of the stream."""
@@ -164,6 +163,8 @@ PERFECT = Perfect()
 
 def labelled(ground_truth: GroundTruth, n: int, seed: int | Stream, labeller: Labeller = PERFECT) -> Labelled:
     """n labelled points, drawn independently; the points are the same whichever labeller labels them."""
+    if not callable(labeller):
+        raise UnweaveError(f"a labeller is an object such as Perfect() or Noisy(0.1); got {labeller!r}.")
     stream = Stream.of(seed).child("labelled")
     factors = ground_truth.sample_factors(whole_number(n, "the number of labelled points", 0), stream)
     return labeller(ground_truth, factors, stream.child("labeller"))
@@ -174,8 +175,7 @@ def split(points: Labelled, share: float) -> tuple[Labelled, Labelled]:
 
     No row is in both. Points are drawn with replacement, so two rows may still have the same factors.
     """
-    if not 0 <= share <= 1:
-        raise UnweaveError(f"share must lie in [0, 1]; got {share!r}.")
+    _check_share(share, "share")
     cut = rows_of_share(len(points), share)
     return (
         replace(points, factors=points.factors[:cut], labels=points.labels[:cut]),
@@ -214,6 +214,12 @@ def _of_some_factors(ground_truth: GroundTruth, factors: Factors, columns: Seque
         sizes=tuple(factor.size for factor in known),
         observed=tuple(columns),
     )
+
+
+def _check_share(value: object, what: str) -> None:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not 0 <= float(value) <= 1:  # type: ignore[arg-type]
+        raise UnweaveError(f"{what} must be a number in [0, 1]; got {value!r}.")
 
 
 def _whole_set(stream: Stream) -> Stream:
