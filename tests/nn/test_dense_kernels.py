@@ -103,6 +103,20 @@ def test_second_derivatives_are_those_of_torch(dtype: torch.dtype) -> None:
     check(ours, exact, 3 * float(exact.norm()), dtype)
 
 
+def test_second_derivatives_reach_weights_that_are_not_contiguous() -> None:
+    """Such as transposed ones: the kernels read a copy."""
+    x, weight, bias = (t.detach().to(DEVICE, LOW) for t in tensors(2, 4, 6, 5))
+    x.requires_grad_()
+
+    def penalty_gradient(stored: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        [to_x] = torch.autograd.grad(dense([x, weight, bias], 0.2).sum(), x, create_graph=True)
+        return torch.autograd.grad(to_x.float().square().sum(), stored)[0]
+
+    turned = weight.mT.contiguous().requires_grad_()
+    expected = penalty_gradient(weight.requires_grad_(), weight)
+    assert torch.equal(penalty_gradient(turned, turned.mT).mT, expected)
+
+
 @pytest.mark.parametrize("small", [True, False])
 @pytest.mark.parametrize("activation", ["none", "relu", "leaky_relu", "tanh"])
 @pytest.mark.parametrize("precision", ["float32", "bf16"])

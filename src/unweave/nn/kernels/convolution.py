@@ -23,6 +23,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from unweave.nn.kernels.launches import launch
+
 
 @triton.jit
 def _within(start, LENGTH: tl.constexpr, BLOCK: tl.constexpr):
@@ -224,7 +226,8 @@ def correlate(
     columns, depth = min(tile.columns, outputs), min(tile.depth, kernel * channels)
     grid = (triton.cdiv(rows, tile.rows), runs, triton.cdiv(outputs, columns))
     sums = None if mask is None else torch.empty(runs, grid[0], outputs, device=big.device)
-    _correlate_kernel[grid](
+    launch(
+        _correlate_kernel, grid,
         big, w, _or(bias, w), _or(mask, w), _or(scale, w), out, _or(sums, w), images, height, width,
         channels, outputs, kernel, padding, bias is not None, mask is not None, scale is not None, precision,
         tile.rows, columns, depth, num_warps=tile.warps, num_stages=tile.stages,
@@ -252,7 +255,8 @@ def spread(
     columns, depth = min(tile.columns, 2 * outputs), min(tile.depth, channels)
     grid = (triton.cdiv(rows, tile.rows), runs, 2 * triton.cdiv(2 * outputs, columns))
     sums = None if mask is None else torch.empty(runs, grid[0] * 4, outputs, device=small.device)
-    _spread_kernel[grid](
+    launch(
+        _spread_kernel, grid,
         small, w, _or(bias, w), _or(mask, w), out, _or(sums, w), images, height, width,
         outputs, channels, kernel, padding, bias is not None, mask is not None, precision,
         tile.rows, columns, depth, num_warps=tile.warps, num_stages=tile.stages,
@@ -277,7 +281,8 @@ def weight_gradient(
     pieces = kernel * kernel * channels // rows * triton.cdiv(outputs, columns)
     positions_each, splits = in_parts(positions, PROGRAMS, runs * pieces, least=512, step=tile.depth)
     out = torch.empty(runs, splits, kernel, kernel, channels, outputs, device=big.device)
-    _weight_gradient_kernel[(pieces, splits, runs)](
+    launch(
+        _weight_gradient_kernel, (pieces, splits, runs),
         big, small, _or(scale, big), out, images, positions_each, height, width, channels, outputs, kernel,
         padding, scale is not None, precision, rows, columns, tile.depth, num_warps=tile.warps,
         num_stages=tile.stages,

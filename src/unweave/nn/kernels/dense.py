@@ -15,6 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from unweave.nn.kernels import activation
+from unweave.nn.kernels.launches import launch
 from unweave.nn.kernels.row import columns, places
 
 LARGEST = 1 << 18  # weights of a run, up to which a layer is small
@@ -145,8 +146,7 @@ class _Small(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, slope: float, dtype: torch.dtype
     ) -> Tensor:
-        x, weight = x.contiguous(), weight.contiguous()
-        y = _product(x, weight, bias.contiguous(), slope, dtype)
+        y = _product(x, weight, bias, slope, dtype)
         ctx.save_for_backward(x, weight, *([y] if slope != 1 else []))
         ctx.slope = slope
         return y
@@ -187,7 +187,8 @@ def dense(x: Tensor, weight: Tensor, bias: Tensor, slope: float, dtype: torch.dt
     """activation(x W + b) for (P, B, I), (P, I, O), (P, O), in the type of the weights or in another one."""
     dtype = weight.dtype if dtype is None else dtype
     if is_small(weight):
-        y: Tensor = _Small.apply(x, weight, bias, slope, dtype)
+        # Copies are made here: a gradient that is differentiated must reach the original.
+        y: Tensor = _Small.apply(x.contiguous(), weight.contiguous(), bias.contiguous(), slope, dtype)
         return y
     # torch's own product computes no gradient of weights where a player asks for that of its input only.
     y = _Activated.apply(torch.bmm(x.to(weight.dtype), weight), bias, slope)
@@ -214,7 +215,8 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor, slope: float, dtype: torch
     out = torch.empty(runs, rows, outputs, dtype=dtype, device=x.device)
     row_size, column_size = _tile(runs, rows, outputs)
     grid = (triton.cdiv(rows, row_size) * triton.cdiv(outputs, column_size), runs)
-    _forward_kernel[grid](
+    launch(
+        _forward_kernel, grid,
         x, weight, bias, out, rows, inputs, outputs, slope, row_size, column_size, _depth(inputs, 128),
         num_stages=4,
     )  # fmt: skip
@@ -232,10 +234,11 @@ def _small_gradients(
     input_tiles = triton.cdiv(rows, row_size) * triton.cdiv(inputs, column_size) if of_x else 0
     weight_size = min(64, _depth(inputs, 64)), min(64, _depth(outputs, 64))
     weight_tiles = triton.cdiv(inputs, weight_size[0]) * triton.cdiv(outputs, weight_size[1])
-    _gradients_kernel[(input_tiles + weight_tiles, runs)](
+    launch(
+        _gradients_kernel, (input_tiles + weight_tiles, runs),
         x, weight, y, gradient, x if to_x is None else to_x, to_w, to_bias, rows, input_tiles,
         inputs, outputs, slope, row_size, column_size, _depth(outputs, 64),
-        *weight_size, _depth(rows, 64),
+        *weight_size, _depth(rows, 64), num_stages=3,
     )  # fmt: skip
     return to_x, to_w, to_bias
 
