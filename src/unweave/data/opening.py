@@ -10,7 +10,8 @@ from typing import Any, TypeAlias, TypeGuard
 
 from unweave.data.catalogue import CATALOGUE, has_condition, load, load_any
 from unweave.data.collection import Collection, obstacle_to_grid
-from unweave.data.conditions.naming import conditioned
+from unweave.data.conditions.naming import PAINTS, conditioned
+from unweave.data.conditions.presets import PRESETS
 from unweave.data.grid import GroundTruth
 from unweave.data.own import array_file, folder
 from unweave.data.own.construct import from_file, from_folder
@@ -22,6 +23,7 @@ from unweave.progress import Progress
 
 Data: TypeAlias = GroundTruth | Collection
 
+TABLES = folder.TABLE_SUFFIXES
 OWN = "a folder of pictures, an .npz or .npy file, or a table of pictures (.csv, .tsv, .parquet, .jsonl)"
 
 
@@ -48,7 +50,7 @@ def open_data(
 
     `root` is the folder of the official files of data sets.
     """
-    if isinstance(named, str) and (_is_known(named) or names_plugin("data", named)):
+    if isinstance(named, str) and (_is_known(named) or _is_plugin(named)):
         if table is not None or size != "auto" or fit is not None:
             raise UnweaveError(
                 f"{named} has its own factors and image size. Table, size and fit are for your own data."
@@ -68,7 +70,7 @@ def open_data(
         raise _unknown(named)
     if suffix in array_file.SUFFIXES and table is None:
         return from_file(path, size=size, fit=fit)
-    if suffix in folder.TABLE_SUFFIXES and table is None:
+    if suffix in TABLES and table is None:
         return from_folder(path.parent, path, size=size, fit=fit, progress=progress)
     if table is not None:
         raise UnweaveError(f"a table is for a folder of pictures; {path} is a file.")
@@ -80,7 +82,7 @@ def is_place(named: object, folder: Path = Path()) -> TypeGuard[str | Path]:
     if not isinstance(named, str) or _is_known(named):
         return isinstance(named, Path)
     base = _split_place(named, folder)[0]
-    return _has_separator(named) or (folder / base).exists() or names_plugin("data", base)
+    return _has_separator(named) or (folder / base).exists() or _is_plugin(base, folder)
 
 
 def open_seen_from(folder: Path, named: str | Path) -> Data:
@@ -88,7 +90,7 @@ def open_seen_from(folder: Path, named: str | Path) -> Data:
     base, condition = _split_place(named, folder)
     if condition:
         return _with_condition(open_seen_from(folder, base), condition)
-    if isinstance(named, str) and names_plugin("data", named):
+    if isinstance(named, str) and _is_plugin(named, folder):
         return open_data(absolute(named, folder))
     return open_data(folder / Path(named).expanduser())
 
@@ -208,16 +210,27 @@ def _is_known(name: str) -> bool:
 def _split_place(named: str | Path, folder: Path = Path()) -> tuple[str | Path, str]:
     """A path or plug-in, and the condition after it; a path that exists has none."""
     text = str(named)
-    if names_plugin("data", text) or (folder / Path(text).expanduser()).exists():
+    if _is_plugin(text, folder) or (folder / Path(text).expanduser()).exists():
         return named, ""
     colons = [i for i, letter in enumerate(text) if letter == ":"]
     for i in colons:
         if (folder / Path(text[:i]).expanduser()).exists() and Path(text[:i]).suffix != ".py":
             return text[:i], text[i + 1 :]
     for i in colons:
-        if names_plugin("data", text[:i]):
+        if _is_plugin(text[:i], folder):
             return text[:i], text[i + 1 :]
     return named, ""
+
+
+def _is_plugin(named: object, folder: Path = Path()) -> bool:
+    """Whether a text names a data set of a plug-in, and not a user's data with a one-word condition."""
+    if not names_plugin("data", named):
+        return False
+    place, _, word = str(named).rpartition(":")
+    path = Path(place).expanduser()
+    if not place or word not in (*PRESETS, *PAINTS) or path.suffix == ".py":
+        return True
+    return path.suffix.lower() not in (*array_file.SUFFIXES, *TABLES) and not (folder / path).exists()
 
 
 def _with_condition(data: Data, condition: str) -> Data:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from unweave.errors import UnweaveError
@@ -10,6 +11,8 @@ from unweave.errors import UnweaveError
 NAME = re.compile(r"[^\W\d][\w-]*")
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 SPACE = re.compile(r"\s*")
+AFTER_NAME = re.compile(r"(?![\w-])")
+AFTER_LABEL = re.compile(r"\s*([,)|]|\.\.|$)")
 
 
 @dataclass
@@ -50,9 +53,13 @@ class Cursor:
         """The name that is next; empty if there is none."""
         return self._match(NAME)
 
-    def name(self, what: str) -> str:
-        """The name that is next; `what` says what it should name."""
-        return self.word() or self._raise(what)
+    def name(self, what: str, known: Iterable[str] = ()) -> str:
+        """The name that is next; `what` says what it should name. Known names may be any text."""
+        return self._known(known, AFTER_NAME) or self.word() or self._raise(what)
+
+    def label(self, known: Iterable[str]) -> str:
+        """The label of a value that is next, one of those known; empty if none is. Numbers are no labels."""
+        return self._known((label for label in known if not label.isdecimal()), AFTER_LABEL)
 
     def number(self, what: str) -> float:
         """The number that is next; `what` says what it means."""
@@ -78,6 +85,15 @@ class Cursor:
             f'cannot read the condition "{self.text}" at character {at + 1}: '
             f"{sentence}{'' if sentence.endswith('?') else '.'} Write for example {self.example}."
         )
+
+    def _known(self, known: Iterable[str], after: re.Pattern[str]) -> str:
+        """The longest of the known texts that is next, before what matches `after`."""
+        self._skip_space()
+        for text in sorted(known, key=len, reverse=True):
+            if text and self.text.startswith(text, self.at) and after.match(self.text, self.at + len(text)):
+                self.at += len(text)
+                return text
+        return ""
 
     def _match(self, pattern: re.Pattern[str]) -> str:
         self._skip_space()

@@ -11,7 +11,8 @@
     span        = value [ ".." value ]
     value       = whole number | label of a value
 
-Values are positions 0, 1, 2, ... of a factor's values. Spaces between words are ignored.
+Values are positions 0, 1, 2, ... of a factor's values. Spaces between words are ignored. Names of factors and
+labels may be any text, such as "hair colour" or "18-24"; a label that is a number is read as a position.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class _Reader:
     def clause(self) -> None:
         """Read one clause."""
         start = self.cursor.at
-        word = self.cursor.name("a condition, such as hold(...), only(...) or the name of a factor")
+        word = self._name("a condition, such as hold(...), only(...) or the name of a factor")
         if self.cursor.takes("~"):
             self._correlation(self._column(word, start))
         elif self.cursor.takes("("):
@@ -108,7 +109,7 @@ class _Reader:
         if self.cursor.takes("*"):
             others = [j for j, factor in enumerate(self.factors) if j != first and factor.size > 1]
         else:
-            others = [self._column(self.cursor.name('the name of a factor or "*"'), start)]
+            others = [self._column(self._name('the name of a factor or "*"'), start)]
         self.cursor.expect("=")
         sigma = self._sigma()
         for other in others:
@@ -162,7 +163,7 @@ class _Reader:
 
     def _test(self) -> tuple[int, frozenset[int]]:
         start = self.cursor.at
-        column = self._column(self.cursor.name("the name of a factor"), start)
+        column = self._column(self._name("the name of a factor"), start)
         operator, every = self.cursor.expect(*OPERATORS), range(self.factors[column].size)
         if operator in ("=", "!="):
             chosen = self._span(column)
@@ -187,13 +188,17 @@ class _Reader:
 
     def _value(self, column: int) -> int:
         factor, start = self.factors[column], self.cursor.at
-        label = "" if (value := self.cursor.whole()) is not None else self.cursor.word()
-        if label and factor.labels and label in factor.labels:
+        label = self.cursor.label(factor.labels or ())
+        if label and factor.labels:
             return factor.labels.index(label)
+        value = self.cursor.whole()
         if value is None or value >= factor.size:
             known = f" or one of {', '.join(factor.labels[:6])}" if factor.labels else ""
             raise self.cursor.error(f"a value of {factor.name}, 0 to {factor.size - 1}{known}", start)
         return value
+
+    def _name(self, what: str) -> str:
+        return self.cursor.name(what, (factor.name for factor in self.factors))
 
     def _column(self, name: str, start: int) -> int:
         names = [factor.name for factor in self.factors]
