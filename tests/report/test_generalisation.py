@@ -167,6 +167,21 @@ def test_the_order_of_conditions() -> None:
     rows = [correlation_of(name) for name in names]
     assert conditions_of(pd.DataFrame(rows), "d") == ["none", "a~b=0.7", "a~b=0.2", "a~b=0.1:c~e=0.1"]
     assert correlation_of("d:hold(a=0):a~b=0.2") is None
+    painted = [correlation_of(name) for name in ("d:noise", "d:noise:size (cm)~-b=0.7")]
+    assert conditions_of(pd.DataFrame(painted), "d:noise") == ["none", "size (cm)~-b=0.7"]
+    assert conditions_of(pd.DataFrame(painted), "d") == []
+
+
+def test_noisy_data_are_compared_with_noisy_data() -> None:
+    made_up = correlated(0.2)
+    noisy = [
+        part.assign(data=part["data"].str.replace("dsprites", "dsprites:noise"))
+        for part in (made_up.runs, made_up.parts["all"])
+    ]
+    values = runs_on_all(*noisy, ["mig"])
+    assert set(values["base"]) == {"dsprites:noise"}
+    [row] = strongest_differences(values).to_dict("records")
+    assert row["difference"] == pytest.approx(-0.2, abs=0.01)
 
 
 def test_long_conditions_of_the_literature_are_called_by_their_names() -> None:

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from unweave.data.conditions.parser import PAINTS
 from unweave.report.names import measured, setting_labels
 from unweave.report.statistics import Interval, mean_interval
 from unweave.results import RUN_COLUMNS
 
-PAIR = re.compile(r"[\w-]+~-?[\w-]+=(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)")
+PAIR = re.compile(r"[^~=]+~[^~=]+=(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)")
 NONE = "none"  # the condition of data without correlations
 NO_MEAN = Interval(float("nan"), float("nan"), float("nan"))
 KEY = ["source", "method", "setting", "seed"]
@@ -25,7 +26,10 @@ COLUMNS += ["difference", "difference low", "difference high"]
 
 
 class Correlated(NamedTuple):
-    """What the name of a data set says: the data set, its condition, pairs of factors, the smallest sigma."""
+    """What the name of a data set says: the data set, its correlations, pairs of factors, the smallest sigma.
+
+    Colour and noise are a part of the data set.
+    """
 
     base: str
     condition: str
@@ -39,12 +43,14 @@ def correlation_of(name: str) -> Correlated | None:
     >>> correlation_of("dsprites:x~y=0.2"), correlation_of("dsprites:hold(x=0)")
     (Correlated(base='dsprites', condition='x~y=0.2', pairs=1, sigma=0.2), None)
     """
-    base, _, text = name.partition(":")
-    if not text:
+    base, *clauses = name.split(":")
+    if clauses and clauses[0] in PAINTS:
+        base = f"{base}:{clauses.pop(0)}"
+    if not clauses:
         return Correlated(base, NONE, 0, float("inf"))
-    matches = [PAIR.fullmatch(clause) for clause in text.split(":")]
+    matches = [PAIR.fullmatch(clause) for clause in clauses]
     sigmas = [float(match[1]) for match in matches if match is not None]
-    return Correlated(base, text, len(sigmas), min(sigmas)) if len(sigmas) == len(matches) else None
+    return Correlated(base, ":".join(clauses), len(sigmas), min(sigmas)) if all(matches) else None
 
 
 def runs_on_all(training: pd.DataFrame, on_all: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
@@ -53,16 +59,18 @@ def runs_on_all(training: pd.DataFrame, on_all: pd.DataFrame, scores: Sequence[s
     Scores of data without correlations are those on their training data, which are all combinations. Data
     sets without correlated runs, and those without uncorrelated ones, are left out.
     """
-    plain = training[~training["data"].str.contains(":", regex=False)]
+    names = pd.concat([training["data"], on_all["data"]]).unique()
+    known = {str(name): correlation_of(str(name)) for name in names}
+    uncorrelated = [name for name, found in known.items() if found is not None and not found.pairs]
+    plain = training[training["data"].isin(uncorrelated)]
     runs = pd.concat([plain, on_all], ignore_index=True)
-    known = {name: correlation_of(name) for name in runs["data"].unique()}
     runs = runs[runs["data"].map(lambda name: known[name] is not None)]
     described = pd.DataFrame([known[name] for name in runs["data"]], index=runs.index, columns=_FIELDS)
     counts = described.groupby("base")["pairs"].agg(["min", "max"])
     bases = counts[(counts["min"] == 0) & (counts["max"] > 0)].index
     runs = runs.join(described)[described["base"].isin(bases)]
-    names = measured(runs, scores)
-    return runs.melt([*RUN_COLUMNS, *_FIELDS], names, "score", "value").dropna(subset=["value"])
+    present = measured(runs, scores)
+    return runs.melt([*RUN_COLUMNS, *_FIELDS], present, "score", "value").dropna(subset=["value"])
 
 
 _FIELDS = list(Correlated._fields)
