@@ -132,6 +132,15 @@ def test_published_numbers_of_values() -> None:
     assert sorted(set(rooms.factors(np.arange(4))[:, 5])) == [0, 3, 7, 11]
 
 
+def test_no_two_panels_show_the_same_angle() -> None:
+    """The last orientation of dSprites is the first again."""
+    data = load("dsprites")
+    turned = panel_grid(data, {"orientation": 39, "shape": 3, "scale": 3, "x": 3, "y": 3})
+    assert turned.factors(np.arange(len(turned)))[:, 2].max() == 38
+    with pytest.raises(UnweaveError, match='at least 3 values, and "orientation" at most 39; got 40'):
+        panel_grid(data, {"orientation": 40})
+
+
 def test_rows_of_the_table_show_the_panels_of_the_matrices() -> None:
     grid = panel_grid(small_truth((6, 5, 2), stochastic=True), {"f0": 3, "f1": 4})
     matrices = draw_matrices(grid.sizes, 200, Stream.of(0))

@@ -29,7 +29,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from unweave.data.grid import GroundTruth
+from unweave.data.grid import Factor, GroundTruth
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.reasoning.spec import Alternatives, Relations
 from unweave.streams import Stream
@@ -144,7 +144,7 @@ def panel_grid(truth: GroundTruth, levels: Mapping[str, int] | int | None = None
     for name, size in chosen.items():
         if name not in names:
             raise UnweaveError(f'{whole.name} has no factor "{name}". {did_you_mean(name, names)}')
-        most = whole.factors[names.index(name)].size
+        most = _different(whole.factors[names.index(name)])
         if isinstance(size, bool) or not isinstance(size, int) or not FEWEST_VALUES <= size <= most:
             raise UnweaveError(
                 f'a factor of matrices has at least {FEWEST_VALUES} values, and "{name}" at most {most}; got '
@@ -169,10 +169,15 @@ def _default_levels(truth: GroundTruth, most: int | None) -> dict[str, int]:
     if published is not None:
         return {name: size if most is None else min(size, most) for name, size in published.items()}
     return {
-        factor.name: min(factor.size, MOST_VALUES if most is None else most)
+        factor.name: min(_different(factor), MOST_VALUES if most is None else most)
         for factor in truth.factors
         if factor.size >= FEWEST_VALUES
     }
+
+
+def _different(factor: Factor) -> int:
+    """The number of values that look different: the last ones of a circular factor may repeat the first."""
+    return factor.period or factor.size
 
 
 def draw_matrices(
