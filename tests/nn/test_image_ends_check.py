@@ -38,7 +38,7 @@ def use_kernels(monkeypatch: pytest.MonkeyPatch, run: Callable[..., None]) -> No
 
 def are_used(likelihood: str | None = None) -> bool:
     image, edge, _, inner, _ = case(1)
-    return image_ends.are_used(image, edge, inner, likelihood)
+    return image_ends_check.are_used(image, edge, inner, likelihood)
 
 
 def fail(*_: Any) -> None:

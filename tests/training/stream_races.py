@@ -46,6 +46,7 @@ class Stream:
     device: ClassVar[torch.device] = torch.device("cuda")
 
     def wait_stream(self, other: Stream) -> None:
+        assert other.clock, "a graph may not wait for a stream that is not part of it"
         join(self.clock, other.clock)
 
     def wait_event(self, event: Event) -> None:
@@ -281,6 +282,8 @@ def streams_watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Races]:
         patched.setattr(torch.cuda, "Stream", races.stream)
         patched.setattr(torch.cuda, "stream", races.entered)
         patched.setattr(torch.cuda, "current_stream", races.current)
+        # As if everything were recorded: streams are recorded from their first wait on.
+        patched.setattr(torch.cuda, "is_current_stream_capturing", lambda: bool(races.current().clock))
         patched.setattr(torch.autograd, "grad", lambda *a, **o: races.gradients(grad, *a, **o))
         try:
             from triton.runtime.interpreter import GridExecutor

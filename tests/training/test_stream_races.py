@@ -1,6 +1,7 @@
 """No stream of an update reads what another one may still write, or uses its memory: see stream_races.py."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -101,11 +102,10 @@ class Doubled(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
         (x,), g = ctx.saved_tensors, 2 * gradients[0]
-        branch = Branch(g)
-        to_w = branch.run(partial(torch.mul, g, x), g)
-        g = g + 1
-        g = g + 1
-        branch.join()
+        with Branch(g) as branch:
+            to_w = branch.run(partial(torch.mul, g, x), g)
+            g = g + 1
+            g = g + 1
         return g, to_w
 
 
@@ -139,7 +139,7 @@ def test_the_engine_waits_for_gradients_of_other_streams(races: Races, branching
 def test_a_branch_that_is_not_joined_has_races(
     races: Races, branching: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Branch, "join", lambda _: None)
+    monkeypatch.setattr(Branch, "__exit__", lambda *_: None)
     doubled_gradients()
     assert any("reads what aten.mul.Tensor writes on stream 2" in race for race in races.found)
 
@@ -154,14 +154,18 @@ def test_a_branch_that_does_not_keep_its_inputs_has_races(
     assert all("may use the memory of a result of aten.mul.Tensor" in race for race in races.found)
 
 
-def update_groups(
-    methods: tuple[Method, ...], races: Races, monkeypatch: pytest.MonkeyPatch, steps: int = 2
-) -> None:
-    """Some updates with the streams of a GPU."""
+def update_of(methods: tuple[Method, ...], monkeypatch: pytest.MonkeyPatch) -> Update:
+    """Updates with the streams of a GPU."""
     monkeypatch.setattr(updates, "_branching_groups", lambda population: population.groups)
     monkeypatch.setattr(forward, "_event", lambda device: torch.cuda.current_stream(device).record_event())
     specs = [RunSpec(m, data="tiny", batch=2, latents=3, seed=seed) for seed, m in enumerate(methods)]
-    update = Update(Population(specs, TINY.shape, CPU), HostBatches(TINY, CPU), len(TINY))
+    return Update(Population(specs, TINY.shape, CPU), HostBatches(TINY, CPU), len(TINY))
+
+
+def update_groups(
+    methods: tuple[Method, ...], races: Races, monkeypatch: pytest.MonkeyPatch, steps: int = 2
+) -> None:
+    update = update_of(methods, monkeypatch)
     races.begin()
     for _ in range(steps):
         update.run(1)
@@ -173,6 +177,47 @@ def test_updates_of_groups_have_no_races(
     methods: tuple[Method, ...], races: Races, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     update_groups(methods, races, monkeypatch)
+    assert races.found == []
+
+
+@pytest.mark.parametrize("place", [BetaTCVAE, FactorVAE], ids=["a loss", "the last loss"])
+def test_streams_are_joined_if_memory_runs_out(
+    place: type[Method], races: Races, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle of an update: a graph could not be ended otherwise, with an error that hides this one."""
+
+    def run_out(*_: Any) -> None:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    @contextmanager
+    def graph(*_: Any, **__: Any) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            races.end()
+
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: None)
+    monkeypatch.setattr(torch.cuda, "graph", graph)
+    monkeypatch.setattr(place, "losses", run_out)
+    update = update_of(MIXED, monkeypatch)
+    update._inputs = update._draw()
+    races.begin()
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        update._recorded(1, None)
+    assert races.found == []
+
+
+def test_branches_end_with_an_error(races: Races, branching: None) -> None:
+    x = torch.ones(4)
+
+    def run_out() -> None:
+        with Branch(x) as branch:
+            branch.run(partial(torch.add, x, x), x)
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        run_out()
+    races.end()
     assert races.found == []
 
 

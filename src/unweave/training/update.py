@@ -23,6 +23,7 @@ from unweave.nn.schedule import Schedule, rate_share
 from unweave.training.batches import Batches
 from unweave.training.forward import shared_passes
 from unweave.training.population import Group, PlayerState, Population
+from unweave.training.recording import joined_on_error
 
 # The purposes of a run's streams while it trains.
 BATCH, SECOND_BATCH = "batch", "other batch"
@@ -168,6 +169,7 @@ class Update:
         with (
             _recording,
             torch.cuda.graph(graph, pool, stream=self._stream, capture_error_mode="thread_local"),
+            joined_on_error(self._group_streams),
         ):
             for _ in range(steps):
                 self._advance(self._draw() if self._on_device else self._inputs)

@@ -19,11 +19,23 @@ MOST_RUNS = 32  # larger populations fill the GPU without branches
 
 
 class Branch:
-    """Work on a second stream, of a population of so many runs. Its results may be used after `join`."""
+    """Work on a second stream, of a population of so many runs. Its results may be used after the context.
+
+    An error inside of the context also ends it in order: a CUDA graph with a loose branch cannot be ended.
+    """
 
     def __init__(self, x: Tensor) -> None:
         self._side = _side_stream(torch.cuda.current_stream(x.device)) if _is_used(x) else None
-        self._inputs: list[tuple[Tensor, ...]] = []  # their memory must not be used again before `join`
+        self._inputs: list[tuple[Tensor, ...]] = []  # their memory must not be used again before the end
+
+    def __enter__(self) -> Branch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let the current stream wait for all work."""
+        if self._side is not None and self._inputs:
+            torch.cuda.current_stream().wait_stream(self._side)
+            self._inputs.clear()
 
     def run(self, work: Callable[[], Result], *inputs: Tensor) -> Result:
         """Start the work, which reads the inputs."""
@@ -33,12 +45,6 @@ class Branch:
         self._side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._side):
             return work()
-
-    def join(self) -> None:
-        """Let the current stream wait for all work."""
-        if self._side is not None and self._inputs:
-            torch.cuda.current_stream().wait_stream(self._side)
-            self._inputs.clear()
 
 
 def _is_used(x: Tensor) -> bool:

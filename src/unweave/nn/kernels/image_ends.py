@@ -49,18 +49,6 @@ class Kernel:
         self.launch((*blocks, 1), (THREADS, 1, 1), list(arguments), self.shared)
 
 
-def are_used(image: Tensor, edge: Tensor, inner: Tensor, likelihood: str | None = None) -> bool:
-    """Whether the kernels compute the first two layers, or with a likelihood the last two.
-
-    They must fit, and have computed right numbers before: see image_ends_check.py.
-    """
-    if likelihood not in (None, *LIKELIHOODS) or not fits(image, edge, inner):
-        return False
-    from unweave.nn.kernels.image_ends_check import is_right
-
-    return is_right(image.device, image.shape[4], likelihood)
-
-
 def fits(image: Tensor, edge: Tensor, inner: Tensor) -> bool:
     """Whether there are kernels for images (P, B, H, W, C) and the layers' weights (P, k, k, big, small)."""
     channels = image.shape[4]

@@ -35,6 +35,16 @@ _verdicts: dict[tuple[torch.device, int, str | None], bool] = {}
 _warned: set[torch.device] = set()
 
 
+def are_used(image: Tensor, edge: Tensor, inner: Tensor, likelihood: str | None = None) -> bool:
+    """Whether the kernels compute the first two layers, or with a likelihood the last two.
+
+    They must fit, and have computed right numbers before.
+    """
+    if likelihood not in (None, *image_ends.LIKELIHOODS) or not image_ends.fits(image, edge, inner):
+        return False
+    return is_right(image.device, image.shape[4], likelihood)
+
+
 def is_right(device: torch.device, channels: int, likelihood: str | None) -> bool:
     """Whether the first two layers, or with a likelihood the last two, compute what torch computes.
 

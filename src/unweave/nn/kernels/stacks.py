@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unweave.nn.kernels import activation, edge, image_ends
+from unweave.nn.kernels import activation, edge, image_ends, image_ends_check
 from unweave.nn.kernels import convolution as inner
 from unweave.nn.kernels.branches import Branch
 from unweave.nn.kernels.dispatch import EDGE_CHANNELS
@@ -77,7 +77,11 @@ class _Down(torch.autograd.Function):
     ) -> Tensor:
         weights, biases = _ready(parameters, precision, copies)
         how, layers = products(precision), list(zip(weights, biases, paddings, strict=True))
-        ctx.fused = not ctx.needs_input_grad[0] and len(weights) > 1 and image_ends.are_used(x, *weights[:2])
+        ctx.fused = (
+            not ctx.needs_input_grad[0]
+            and len(weights) > 1
+            and image_ends_check.are_used(x, weights[0], weights[1])
+        )
         if ctx.fused:
             # The first layer's result is never stored; this place of the list stays unused.
             inputs = [x, x, image_ends.start(x, weights[0], biases[0], weights[1], biases[1])]
@@ -98,24 +102,23 @@ class _Down(torch.autograd.Function):
         count, how = len(ctx.paddings), ctx.how
         inputs, weights = ctx.saved_tensors[: count + 1], ctx.saved_tensors[count + 1 : -1]
         g, sums = _before_relu(inputs[-1], gradients[0])
-        to_x, parameter_gradients, branch = None, list[Tensor | None](), Branch(g)
-        for number in reversed(range(count)):
-            x, w, padding = inputs[number], weights[number], ctx.paddings[number]
-            if ctx.fused and number == 1:
-                start = image_ends.start_gradient(x, g, weights[0], ctx.saved_tensors[-1], w)
-                to_w, to_first, to_first_bias = start
-                first_two = as_parameter(to_first), to_first_bias, as_parameter(to_w), sums
-                parameter_gradients = [*first_two, *parameter_gradients]
-                break
-            to_w = branch.run(partial(_down_weights, x, g, w, padding, how), x, g)
-            parameter_gradients = [to_w, sums, *parameter_gradients]
-            if number > 0:
-                g, sums = inner.spread(g, w, padding, how, mask=x)
-            elif ctx.needs_input_grad[0]:
-                to_x = (edge.last(g, w, None, how) if is_edge(w) else inner.spread(g, w, padding, how)[0]).to(
-                    ctx.dtype
-                )
-        branch.join()
+        to_x, parameter_gradients = None, list[Tensor | None]()
+        with Branch(g) as branch:
+            for number in reversed(range(count)):
+                x, w, padding = inputs[number], weights[number], ctx.paddings[number]
+                if ctx.fused and number == 1:
+                    start = image_ends.start_gradient(x, g, weights[0], ctx.saved_tensors[-1], w)
+                    to_w, to_first, to_first_bias = start
+                    first_two = as_parameter(to_first), to_first_bias, as_parameter(to_w), sums
+                    parameter_gradients = [*first_two, *parameter_gradients]
+                    break
+                to_w = branch.run(partial(_down_weights, x, g, w, padding, how), x, g)
+                parameter_gradients = [to_w, sums, *parameter_gradients]
+                if number > 0:
+                    g, sums = inner.spread(g, w, padding, how, mask=x)
+                elif ctx.needs_input_grad[0]:
+                    to_x = edge.last(g, w, None, how) if is_edge(w) else inner.spread(g, w, padding, how)[0]
+                    to_x = to_x.to(ctx.dtype)
         return to_x, None, None, None, *parameter_gradients
 
 
@@ -165,7 +168,7 @@ class _UpToLikelihood(torch.autograd.Function):
         ctx.fused = (
             any(ctx.needs_input_grad)
             and len(weights) > 2
-            and image_ends.are_used(images, weights[-1], weights[-2], likelihood)
+            and image_ends_check.are_used(images, weights[-1], weights[-2], likelihood)
         )
         if ctx.fused:
             inputs = _up_to_last(x, weights[:-1], biases[:-1], paddings[:-1], ctx.how)
@@ -244,15 +247,15 @@ def _up_inner_backward(
 
     g is the gradient of the last layer's sums before the factor scale (P,), and `sums` that of its bias.
     """
-    parameter_gradients, branch = list[Tensor | None](), Branch(g)
-    for number in reversed(range(len(weights))):
-        x, w, padding = inputs[number], weights[number], paddings[number]
-        to_w = branch.run(partial(inner.weight_gradient, g, x, w.shape[1], padding, how, scale), g, x)
-        parameter_gradients = [as_parameter(to_w), sums, *parameter_gradients]
-        # The input of the stack has no ReLU to mask.
-        g, sums = inner.correlate(g, w, padding, how, mask=x if number > 0 else None, scale=scale)
-        scale = None  # applied
-    branch.join()
+    parameter_gradients = list[Tensor | None]()
+    with Branch(g) as branch:
+        for number in reversed(range(len(weights))):
+            x, w, padding = inputs[number], weights[number], paddings[number]
+            to_w = branch.run(partial(inner.weight_gradient, g, x, w.shape[1], padding, how, scale), g, x)
+            parameter_gradients = [as_parameter(to_w), sums, *parameter_gradients]
+            # The input of the stack has no ReLU to mask.
+            g, sums = inner.correlate(g, w, padding, how, mask=x if number > 0 else None, scale=scale)
+            scale = None  # applied
     return g, parameter_gradients
 
 
