@@ -86,6 +86,10 @@ def test_wrong_codes_and_directions_are_refused(tmp_path: Path) -> None:
             "codes along 3 directions must be (n, 3); got (1500, 2).",
         ),
         (lambda: found.move(UNEQUAL, 3, 1.0), "direction must be a whole number from 0 to 2; got 3."),
+        (
+            lambda: found.move(UNEQUAL, 0.5, 1.0),  # type: ignore[arg-type]
+            "direction must be a whole number from 0 to 2; got 0.5.",
+        ),
         (lambda: load(tmp_path / "nowhere.safetensors"), "there is no file"),
         (lambda: load(tmp_path / "other.safetensors"), "must be a file that `unweave directions`"),
         (lambda: load(tmp_path / "sae.safetensors"), "must be a file that `unweave directions`"),

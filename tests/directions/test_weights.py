@@ -81,6 +81,8 @@ def test_first_weights_of_layers() -> None:
             first_weights(nn.Sequential(images), 3)  # its first axis are outputs
     with pytest.raises(UnweaveError, match=r"ReLU has no layer with weights\."):
         first_weights(nn.ReLU(), 4)
+    with pytest.raises(UnweaveError, match=r"first_weights takes a torch module; got ndarray\."):
+        first_weights(WEIGHTS, 4)
 
 
 def test_wrong_weights_are_refused() -> None:

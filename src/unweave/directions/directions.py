@@ -148,7 +148,8 @@ class Directions:
         Of linear read-outs, only this one of the new codes changes, and it changes by `step`, unless codes
         depend on each other, as those of the values of one categorical factor do.
         """
-        if isinstance(direction, bool) or not -len(self) <= direction < len(self):
+        whole = isinstance(direction, int | np.integer) and not isinstance(direction, bool)
+        if not whole or not -len(self) <= direction < len(self):
             raise UnweaveError(
                 f"direction must be a whole number from 0 to {len(self) - 1}; got {direction!r}."
             )

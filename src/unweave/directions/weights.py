@@ -95,6 +95,10 @@ def _first_weights(generator: Any, latents: int, part: str = "", *, wider: bool 
 
     from unweave.nn.layers import ConvTranspose2d
 
+    if not isinstance(generator, nn.Module):
+        raise UnweaveError(
+            f"first_weights takes a torch module; got {type(generator).__name__}. Pass weights to sefa."
+        )
     for name, tensor in generator.state_dict().items():
         array = as_array(tensor)
         if not name.startswith(part) or not name.endswith("weight") or array.ndim < 2:
