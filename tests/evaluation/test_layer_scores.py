@@ -146,3 +146,5 @@ def test_what_has_no_layers_is_refused() -> None:
         score_layers(Flat())
     with pytest.raises(UnweaveError, match="score_layers needs a trained run, or its folder; got ndarray"):
         score_layers(np.zeros((3, 2)))
+    with pytest.raises(UnweaveError, match="most must be a whole number >= 1; got 0"):
+        score_layers(Hierarchy(), most=0)

@@ -143,6 +143,7 @@ def test_latents_are_as_large_as_images_and_give_them_back(run: Run) -> None:
     assert encoded.shape == (len(images), 64)
     assert np.abs(latents.decode(encoded) * 255 - images).max() < 0.1
     assert latents.encode(images / np.float32(255)) == pytest.approx(encoded, abs=1e-3)
+    np.testing.assert_array_equal(FlowLatents(run.path).encode(images), encoded)
     samples = latents.sample(3, seed=1)
     assert samples.shape == (3, 1, 8, 8)
     assert ((samples >= 0) & (samples <= 1)).all()
@@ -185,6 +186,10 @@ def test_wrong_input_is_refused(run: Run) -> None:
     latents = FlowLatents(run)
     with pytest.raises(UnweaveError, match=r"images must be \(n, 1, 8, 8\); got \(2, 8, 8\)"):
         latents.encode(np.zeros((2, 8, 8)))
+    with pytest.raises(UnweaveError, match=r"uint8, or numbers in \[0, 1\]; these reach from 0 to 128"):
+        latents.bits_per_dimension(np.tile([0.0, 128.0], (1, 1, 8, 4)))
+    with pytest.raises(UnweaveError, match="FlowLatents needs a trained run, or its folder; got ndarray"):
+        FlowLatents(np.zeros(3))  # type: ignore[arg-type]
     with pytest.raises(UnweaveError, match=r"latents must be \(n, 64\); got \(2, 3\)"):
         latents.decode(np.zeros((2, 3)))
     with pytest.raises(UnweaveError, match=r'there is no factor "lights". Did you mean "light"'):

@@ -275,6 +275,8 @@ def test_the_encoder_inverts_generated_images_and_partly_real_ones(trained: Run,
     assert inversion(untrained, images=100).codes.mean > 0.9
     assert measured.images == 300
     assert "pixels, real" in str(measured)
+    with pytest.raises(UnweaveError, match="inversion needs a trained run, or its folder; got ndarray"):
+        inversion(np.zeros(3))  # type: ignore[arg-type]
     codes = SMALL.prior_codes(trained.networks, torch.randn(1, 500, 4)).detach()
     assert codes.mean(1).abs().max().item() < 0.3, "codes are standardised"
     assert codes.std(1).sub(1).abs().max().item() < 0.3
@@ -348,3 +350,5 @@ def test_other_architectures_and_likelihoods_are_refused(trained: Run) -> None:
         inversion(trained, images=1)
     with pytest.raises(UnweaveError, match="images must be a whole number >= 4; got 3"):
         frechet_distance(trained, images=3)
+    with pytest.raises(UnweaveError, match="frechet_distance needs a trained run, or its folder; got list"):
+        frechet_distance([trained])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from unweave.data.grid import GroundTruth
 from unweave.errors import UnweaveError, did_you_mean
+from unweave.evaluation.opened_run import opened_run
 from unweave.methods.glow import FLOW, Glow, continuous
 from unweave.methods.step import network_of
 from unweave.nn.layers import as_numbers
@@ -34,9 +36,13 @@ def is_flow(run: Run) -> bool:
 
 @final
 class FlowLatents:
-    """All latents of images, (n, D), by the flow of a run: as many as pixels times channels."""
+    """All latents of images, (n, D), by the flow of a run, or of that in a folder.
 
-    def __init__(self, run: Run) -> None:
+    D is the number of pixels times channels.
+    """
+
+    def __init__(self, run: Run | str | Path) -> None:
+        run = opened_run(run, "FlowLatents")
         if not isinstance(run.spec.method, Glow):
             raise UnweaveError(
                 f"{run.spec.method.name} is no flow with latents of images. Use a run of glow."
@@ -92,12 +98,18 @@ class FlowLatents:
         names = tuple(truth.factors[column].name for column in varied)
         return AttributeDirections(self, names, np.stack(directions))
 
-    def _checked(self, images: NDArray[Any]) -> Tensor:
-        array = np.array(images)
+    def _checked(self, given: NDArray[Any]) -> Tensor:
+        array = np.array(given)
         if array.ndim != 4 or array.shape[1:] != self.run.shape:
             shape = ", ".join(map(str, self.run.shape))
             raise UnweaveError(f"images must be (n, {shape}); got {array.shape}.")
-        return as_numbers(torch.from_numpy(array)).float()
+        images = as_numbers(torch.from_numpy(array)).float()
+        if len(images) and not (images.min() >= 0 and images.max() <= 1):
+            raise UnweaveError(
+                f"images must be uint8, or numbers in [0, 1]; these reach from {array.min():g} to "
+                f"{array.max():g}."
+            )
+        return images
 
     @torch.no_grad()
     def _in_parts(self, function: Callable[[Tensor], Tensor], rows: Tensor) -> NDArray[np.float32]:

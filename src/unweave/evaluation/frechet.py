@@ -16,6 +16,7 @@ from unweave.data.grid import GroundTruth
 from unweave.errors import UnweaveError
 from unweave.evaluation.intervals import half_of, interval
 from unweave.evaluation.judges import judge_of
+from unweave.evaluation.opened_run import opened_run
 from unweave.progress import Progress
 from unweave.streams import Stream
 
@@ -57,7 +58,7 @@ class FrechetDistance:
 def frechet_distance(
     run: Any, *, images: int = IMAGES, seed: int | Stream = 0, progress: Progress | None = None
 ) -> FrechetDistance:
-    """Compare images that a run generates with images of its data.
+    """Compare images that a run, or that in a folder, generates with images of its data.
 
     |m - m'|^2 + tr(C + C' - 2 (C C')^(1/2)), with means m and covariances C of features of both kinds of
     images; [1], equation 6.
@@ -68,6 +69,7 @@ def frechet_distance(
 
     Differs from [1]: no Inception network, which was trained on photographs; numbers are of another scale.
     """
+    run = opened_run(run, "frechet_distance")
     truth = run.data
     if not isinstance(truth, GroundTruth):
         raise UnweaveError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 
 from unweave.errors import UnweaveError
 from unweave.evaluation.intervals import mean_and_interval
+from unweave.evaluation.opened_run import opened_run
 from unweave.runs.run import Run
 from unweave.streams import Stream
 
@@ -74,12 +76,13 @@ class Inversion:
         return "\n".join(lines)
 
 
-def inversion(run: Run, *, images: int = IMAGES, seed: int | Stream = 0) -> Inversion:
-    """Measure how well the encoder of a run of `style_gan2` inverts its generator.
+def inversion(run: Run | str | Path, *, images: int = IMAGES, seed: int | Stream = 0) -> Inversion:
+    """Measure how well the encoder of a run of `style_gan2`, or of that in a folder, inverts its generator.
 
     `images` images are generated, without noise, and as many are drawn from the data. The encoder was trained
     on generated images only, so a larger error on real ones says how far these are from generated ones.
     """
+    run = opened_run(run, "inversion")
     method = run.spec.method
     if not isinstance(method, KnowsPriorCodes):
         raise UnweaveError(

@@ -129,6 +129,8 @@ def score_layers(
     """
     run = open_subject(subject, None)
     truth = _truth_of(run, data)
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise UnweaveError(f"most must be a whole number >= 1; got {most!r}.")
     effort = Effort(points, seed=seed)
     stream = effort.stream.child("layers")
     images = truth.observe(truth.sample_factors(LOOKED_AT, stream), stream)
