@@ -26,12 +26,13 @@ class Fairness(NamedTuple):
     """Unfairness of all pairs of factors, its mean and its maximum over pairs.
 
     `unfairness` is (k, k): rows are the predicted factors, columns the sensitive ones. Its diagonal is 0 and
-    does not count.
+    does not count. `worst_value` is the same for that value of the sensitive factor that is treated worst.
     """
 
     mean_unfairness: float
     max_unfairness: float
     unfairness: Floats
+    worst_value: Floats
 
 
 def fairness(
@@ -51,7 +52,8 @@ def fairness(
         mean over values v of s of TV(p(prediction), p(prediction | s = v)),
 
     TV(p, q) = sum |p - q| / 2, with p(prediction) over all values of s. `mean_unfairness` is the score of
-    [1]: the mean over all pairs of different factors. `max_unfairness` is that of the least fair pair.
+    [1]: the mean over all pairs of different factors. `max_unfairness` is that of the least fair pair. In
+    the matrix `worst_value`, the largest distance over v takes the place of the mean.
 
     Range: 0 to 1 - 1 / (number of values of s); lower is fairer. Perfect codes score 0 with trees, because an
     intervention on s leaves all other codes unchanged. If codes are random given the factors (sampled codes,
@@ -70,7 +72,8 @@ def fairness(
 
     References: [1] Locatello et al., On the fairness of disentangled representations, NeurIPS 2019. [2]
     disentanglement_lib, evaluation/metrics/fairness.py: `mean_unfairness` is its
-    "mean_fairness:mean_pred:mean_sens", `max_unfairness` its "mean_fairness:max_pred:max_sens".
+    "mean_fairness:mean_pred:mean_sens", `max_unfairness` its "mean_fairness:max_pred:max_sens", and
+    worst_value[i, j] its "max_fairness:pred{i}:sens{j}".
 
     >>> perfect = Representation(lambda factors, stream: factors / 3.0, sizes=(4, 4))
     >>> fairness(perfect, train=200).mean_unfairness
@@ -89,20 +92,22 @@ def fairness(
     models = _fit(codes, factors, predictor, stream)
     k = factors.shape[1]
     classes = factors.max(axis=0) + 1
-    unfairness = np.zeros((k, k))
+    unfairness, worst = np.zeros((k, k)), np.zeros((k, k))
     for sensitive in range(k):
         tables = _count_predictions(
             models, classes, to_test, sensitive, points, stream.child("test", sensitive)
         )
         unfairness[:, sensitive] = [total_variation(table) for table in tables]
+        worst[:, sensitive] = [_distances(table).max() for table in tables]
     np.fill_diagonal(unfairness, 0.0)
-    return summarised(unfairness)
+    np.fill_diagonal(worst, 0.0)
+    return Fairness(*summarised(unfairness), unfairness, worst)
 
 
-def summarised(unfairness: Floats) -> Fairness:
+def summarised(unfairness: Floats) -> tuple[float, float]:
     """Return the mean and the maximum of (k, k) unfairness over all pairs of different factors."""
     pairs = unfairness[~np.eye(len(unfairness), dtype=bool)]
-    return Fairness(float(pairs.mean()) if len(pairs) else 0.0, float(pairs.max(initial=0.0)), unfairness)
+    return float(pairs.mean()) if len(pairs) else 0.0, float(pairs.max(initial=0.0))
 
 
 def total_variation(counts: ArrayLike) -> float:
@@ -116,9 +121,16 @@ def total_variation(counts: ArrayLike) -> float:
     """
     table = np.asarray(counts, np.float64)
     sizes = table.sum(axis=0)
+    return float((_distances(table) * sizes).sum() / sizes.sum())
+
+
+def _distances(counts: ArrayLike) -> Floats:
+    """The distance of each column; 0 for a column without counts."""
+    table = np.asarray(counts, np.float64)
+    sizes = table.sum(axis=0)
     pooled = table.sum(axis=1, keepdims=True) / sizes.sum()
     distances = np.abs(table / np.maximum(sizes, 1.0) - pooled).sum(axis=0) / 2
-    return float((distances * sizes).sum() / sizes.sum())
+    return np.where(sizes > 0, distances, 0.0)
 
 
 def _training_points(
