@@ -174,11 +174,11 @@ def test_the_order_of_conditions() -> None:
 
 def test_noisy_data_are_compared_with_noisy_data() -> None:
     made_up = correlated(0.2)
-    noisy = [
+    training, on_all = (
         part.assign(data=part["data"].str.replace("dsprites", "dsprites:noise"))
         for part in (made_up.runs, made_up.parts["all"])
-    ]
-    values = runs_on_all(*noisy, ["mig"])
+    )
+    values = runs_on_all(training, on_all, ["mig"])
     assert set(values["base"]) == {"dsprites:noise"}
     [row] = strongest_differences(values).to_dict("records")
     assert row["difference"] == pytest.approx(-0.2, abs=0.01)

@@ -28,7 +28,7 @@ class WeightTable:
 
     def __init__(self, sizes: Sequence[int], weigh: Weigh, pattern: Whole) -> None:
         self.pattern, self.free = pattern, np.flatnonzero(pattern < 0)
-        self.sizes = [sizes[j] for j in self.free]
+        self.sizes = [sizes[int(j)] for j in self.free]
         count = math.prod(self.sizes)
         starts = range(0, count, CHUNK)
         weights = [weigh(self._factors(np.arange(i, min(i + CHUNK, count)))) for i in starts]
@@ -71,7 +71,7 @@ def draw_given(sizes: Sequence[int], weigh: Weigh, held: Whole, stream: Stream, 
     """
     out = np.empty_like(held)
     for pattern in np.unique(held, axis=0):
-        if math.prod(sizes[j] for j in np.flatnonzero(pattern < 0)) > LARGEST_TABLE:
+        if math.prod(size for size, value in zip(sizes, pattern, strict=True) if value < 0) > LARGEST_TABLE:
             return None
         table, chosen = WeightTable(sizes, weigh, pattern), (held == pattern).all(axis=1)
         if not table.share:
