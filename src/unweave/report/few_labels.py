@@ -20,7 +20,7 @@ from unweave.errors import UnweaveError
 from unweave.report.inputs import read_results
 from unweave.report.names import choosers_of, data_sets, measured, metric_scores
 from unweave.report.rank_correlation import Correlations, correlations
-from unweave.report.statistics import mean_interval, probability_of_improvement
+from unweave.report.statistics import check_columns, mean_interval, probability_of_improvement
 from unweave.results import wide
 
 SEMI_SUPERVISED = "s2_"  # the names of methods with labels begin like this
@@ -68,6 +68,7 @@ def compare_few_labels(
     if by not in ("dci", "mig"):
         raise UnweaveError(f'unsupervised runs are chosen by "dci" or "mig" on few labels; got {by!r}.')
     runs = study if isinstance(study, pd.DataFrame) else wide(read_results([Path(study)]).table)
+    check_columns(runs, ["data", "method", "setting", "seed", *(scores or ())])
     judges = metric_scores(runs) if scores is None else measured(runs, scores)
     validation = [name for name in choosers_of(runs) if name.startswith("few_labels.")]
     if not validation or not judges:
