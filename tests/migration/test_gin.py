@@ -59,7 +59,8 @@ MODELS: list[tuple[dict[str, str], str, dict[str, Any]]] = [
             "lambda_od": 5.0,
             "lambda_d_factor": 2.0,
             "gamma_sup": 4.0,
-            "labels": 90,
+            "labels": 100,
+            "train_percentage": 90,
             "labeller": "binned",
             "annealing": "anneal",
             "annealing_steps": 5000.0,
@@ -68,7 +69,7 @@ MODELS: list[tuple[dict[str, str], str, dict[str, Any]]] = [
     (
         SEMI | {"model.model": "@supervised", "supervised_loss.loss_fn": "@l2"},
         "supervised",
-        {"supervised_loss": "l2"},
+        {"supervised_loss": "l2", "labels": 90},
     ),
 ]
 

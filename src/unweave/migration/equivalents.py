@@ -157,10 +157,14 @@ def _changed_factors(k: int) -> int | str:
 
 
 def _supervision(bindings: Bindings, model: str) -> dict[str, Any]:
-    """The settings of semi-supervised methods; only training labels count, not those for validation."""
-    share = float(bound(bindings, "model.train_percentage"))
-    labels = math.ceil(round(bound(bindings, "model.num_labelled_samples") * share, 6))
-    settings = {"supervised_loss": bound(bindings, "supervised_loss.loss_fn"), "labels": labels}
+    """The settings of semi-supervised methods."""
+    labels = int(bound(bindings, "model.num_labelled_samples"))
+    percentage = round(100 * float(bound(bindings, "model.train_percentage")), 6)
+    settings: dict[str, Any] = {"supervised_loss": bound(bindings, "supervised_loss.loss_fn")}
+    if model != "supervised" and percentage == int(percentage):
+        settings |= {"labels": labels, "train_percentage": int(percentage)}
+    else:  # such a method holds no labels out, so only those that are trained on count
+        settings["labels"] = math.ceil(round(labels * percentage / 100, 6))
     if model == "supervised":
         return settings
     weight = f"{model.removesuffix('_ii').removesuffix('_i')}.gamma_sup"
