@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unweave.data.own.reference import Reference
-from unweave.data.weight_table import WeightTable, draw_given, rare_table
+from unweave.data.weight_table import HOPELESS, WeightTable, draw_given, rare_table
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.streams import Stream
 
@@ -244,7 +244,8 @@ class GroundTruth:
         # Rejection by row: row i tries rows i of one stream after another, so it stays a function of i.
         out = np.empty(held.shape, np.int64)
         open_rows = np.arange(len(held))
-        for attempt in range(0 if self._rare else MOST_ATTEMPTS):
+        hopeless = self._rare is not None and self._rare.share < HOPELESS
+        for attempt in range(0 if hopeless else MOST_ATTEMPTS):
             if not len(open_rows):
                 return out
             draws = stream.child("attempt", attempt)

@@ -16,8 +16,9 @@ Numbers: TypeAlias = NDArray[np.float64]
 # (n, k) factors -> (n,) probabilities in [0, 1] with which a uniform draw of them is kept.
 Weigh: TypeAlias = Callable[[Whole], Numbers]
 
-RARE = 1 / 256  # the share of accepted draws below which they are made from a table
-SURELY_MORE = 4 * RARE  # in a trial, which saves most data the sum over all combinations
+RARE = 0.1  # the share of accepted draws below which they are made from a table
+SURELY_MORE = 0.125  # in a trial, which saves most data the sum over all combinations
+HOPELESS = 1 / 256  # the share below which no draw is tried
 TRIAL = 1 << 14
 CHUNK = 1 << 16
 LARGEST_TABLE = 1 << 24  # combinations
@@ -56,7 +57,7 @@ class WeightTable:
 
 
 def rare_table(sizes: Sequence[int], weigh: Weigh) -> WeightTable | None:
-    """The table of all combinations, if fewer than 1 in 256 draws are accepted and it is not too large."""
+    """The table of all combinations, if fewer than 1 in 10 draws are accepted and it is not too large."""
     trial = Stream.of(0).child("accepted share").integers(TRIAL, sizes)
     if math.prod(sizes) > LARGEST_TABLE or weigh(trial).mean() > SURELY_MORE:
         return None

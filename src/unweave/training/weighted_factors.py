@@ -3,8 +3,8 @@
 The host draws until a combination is accepted; see `GroundTruth.sample_factors` and
 `unweave.data.supervision.pairs`. A device makes a fixed number of attempts at once, so that they can be part
 of a CUDA graph, and takes the first one that is accepted: the same numbers. All attempts fail with a
-probability below 1e-18 for a point and about 1e-15 for a pair. Data that need too many attempts are left to
-the host.
+probability below 1e-18 for a point and about 1e-15 for a pair. Where few draws are accepted, both look points
+up in a table of probabilities. Pairs that need too many attempts are left to the host.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from torch import Tensor
 from unweave.data import GroundTruth
 from unweave.data.grid import Weight
 from unweave.data.supervision.pairing import TRIES
+from unweave.data.weight_table import WeightTable, rare_table
 from unweave.nn.draws import PopulationDraws
 from unweave.streams import Stream
 
@@ -45,9 +46,19 @@ class WeightedFactors:
         self._size, self._weights, self._strides = (
             torch.from_numpy(array).to(device) for array in (np.asarray(truth.sizes), weights, strides)
         )
+        rare = None if truth.weight is None else rare_table(truth.sizes, truth.weight)
+        self._rare = None if rare is None else _DeviceTable(rare, device)
+
+    @property
+    def can_draw(self) -> bool:
+        """Whether points do not need too many attempts."""
+        return self._rare is not None or self.attempts <= MOST_ATTEMPTS
 
     def points(self, draws: PopulationDraws, path: Path, size: int) -> Tensor:
         """(P, size, k): independent draws, as `GroundTruth.sample_factors`."""
+        if self._rare is not None:
+            index = self._rare.draw(draws, (*path, "factors", "table"), size)
+            return index.unsqueeze(-1) // self._strides % self._size
         attempts = [(*path, "factors", "attempt", i) for i in range(self.attempts)]
         tried = draws.integers_of(attempts, size, self.sizes)
         return _first_of(tried, self._accepted(draws, attempts, tried))[0]
@@ -68,12 +79,27 @@ class WeightedFactors:
         return uniform.double() < self._weights[(tried * self._strides).sum(-1)]
 
 
+class _DeviceTable:
+    """A table of probabilities on a device, which draws what `WeightTable.draw` draws."""
+
+    def __init__(self, table: WeightTable, device: torch.device) -> None:
+        self.ends = torch.from_numpy(table.ends).to(device)
+        self.total = float(table.ends[-1])
+        self.most = float(np.nextafter(self.total, 0))
+
+    def draw(self, draws: PopulationDraws, path: Path, size: int) -> Tensor:
+        """(P, size): positions in the grid."""
+        words = draws.bits(path, size, 2)
+        uniform = (words[..., 0] << 21 | words[..., 1] >> 11).double() * 2.0**-53
+        return torch.searchsorted(self.ends, (uniform * self.total).clamp(max=self.most), right=True)
+
+
 def weighted_points(truth: GroundTruth, device: torch.device) -> FactorDraw | None:
     """A function that draws single points; None if they need too many attempts."""
     if not _has_table(truth):
         return None
     weighted = WeightedFactors(truth, device)
-    return weighted.points if weighted.attempts <= MOST_ATTEMPTS else None
+    return weighted.points if weighted.can_draw else None
 
 
 def weighted_pairs(truth: GroundTruth, choose: FactorDraw, device: torch.device) -> FactorDraw | None:
@@ -81,7 +107,7 @@ def weighted_pairs(truth: GroundTruth, choose: FactorDraw, device: torch.device)
     if not _has_table(truth):
         return None
     weighted = WeightedFactors(truth, device)
-    if weighted.attempts > MOST_ATTEMPTS:
+    if not weighted.can_draw:
         return None
 
     def once(draws: PopulationDraws, path: Path, size: int) -> tuple[Tensor, Tensor, Tensor]:
