@@ -34,7 +34,7 @@ def downstream_tasks(material: Material) -> Section | str:
     runs, scores = material.runs, material.scores
     accuracies, efficiencies = downstream_scores(runs)
     if not accuracies or not scores or len(runs) < 3:
-        return "it needs downstream_logistic or downstream_trees, a metric, and three runs"
+        return "it needs downstream_logistic, downstream_trees or downstream_strong, a metric, and three runs"
     if not measured(material.informative, scores):
         return ALL_SATURATED
     one = data_sets(runs)[0]
