@@ -213,6 +213,12 @@ def test_wrong_settings_are_one_sentence(settings: dict[str, object], message: s
         ReasoningSpec(**settings)  # type: ignore[arg-type]
 
 
+def test_numbers_are_accepted_for_one_layer_and_for_relations() -> None:
+    spec = ReasoningSpec(relations=2, edge=64, graph=[32])  # type: ignore[arg-type]
+    assert spec == ReasoningSpec(relations="2", edge=(64,), graph=(32,))
+    assert ReasoningSpec.from_dict(spec.to_dict()) == spec
+
+
 def test_wrong_subjects_are_one_sentence() -> None:
     truth: GroundTruth = small_truth((3, 3, 3))
     for subject, data, message in (

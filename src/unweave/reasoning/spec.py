@@ -54,7 +54,9 @@ class ReasoningSpec:
 
     def __post_init__(self) -> None:
         for name in ("edge", "graph", CHECKED):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+            value = getattr(self, name)
+            object.__setattr__(self, name, (value,) if isinstance(value, int) else tuple(value))
+        object.__setattr__(self, "relations", str(self.relations))  # 2 is "2", and 512 is one layer
         for name in (STEPS, "batch", "tests"):
             _check_whole(name, getattr(self, name), 1)
         for name in ("edge", "graph", CHECKED):
