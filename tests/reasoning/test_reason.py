@@ -205,6 +205,7 @@ def test_results_as_text_and_table() -> None:
         ({"dropout": 1.0}, "dropout must be at least 0 and below 1"),
         ({"learning_rate": 0.0}, "learning_rate must be a number above 0"),
         ({"alternatives": "odd"}, "alternatives must be hard or easy; got 'odd'"),
+        ({"levels": "3"}, "levels must be a number, or numbers of values by factor"),
         ({"relations": "4"}, "relations must be mixed or 1 or 2 or 3; got '4'"),
     ],
 )
