@@ -69,11 +69,7 @@ class ReasoningSpec:
             raise UnweaveError(f"dropout must be at least 0 and below 1; got {self.dropout}.")
         if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
             raise UnweaveError(f"learning_rate must be a number above 0; got {self.learning_rate}.")
-        if not isinstance(self.levels, Mapping | int | None):
-            raise UnweaveError(
-                'levels must be a number, or numbers of values by factor, such as {"shape": 3}; got '
-                f"{self.levels!r}."
-            )
+        _check_levels(self.levels)
         for name, known in (("alternatives", get_args(Alternatives)), ("relations", get_args(Relations))):
             if getattr(self, name) not in known:
                 raise UnweaveError(f"{name} must be {' or '.join(known)}; got {getattr(self, name)!r}.")
@@ -131,6 +127,13 @@ def _widths(layers: tuple[int, ...]) -> str:
 def _check_whole(name: str, number: Any, least: int) -> None:
     if isinstance(number, bool) or not isinstance(number, int) or number < least:
         raise UnweaveError(f"{name} must be a whole number >= {least}; got {number!r}.")
+
+
+def _check_levels(levels: object) -> None:
+    if not isinstance(levels, Mapping | int | None):
+        raise UnweaveError(
+            f'levels must be a number, or numbers of values by factor such as {{"shape": 3}}; got {levels!r}.'
+        )
 
 
 SHOWN = ReasoningSpec()  # whose values messages show
