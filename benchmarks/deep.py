@@ -5,7 +5,7 @@
 
 OUT gets `deep.csv`, a row for each run, and one picture of each data set: images of the data, samples and
 reconstructions of the first run of each case. Both are written again after each case, so a run that is
-interrupted loses one case. No case starts after `--seconds`.
+interrupted loses one case, and so does a case that fails. No case starts after `--seconds`.
 
 A case trains its seeds as one population, by the method's defaults unless CASES says otherwise. `--share`
 shortens all runs. `--each SECONDS` shortens the runs of a case to what fits into so many seconds, by the
@@ -226,9 +226,9 @@ def plain_rate(spec: RunSpec, truth: GroundTruth, device: str) -> float:
 
 
 def rows_of(label: str, run: Run, truth: GroundTruth) -> list[Row]:
-    """Samples, where a method has a distribution of codes, and reconstructions of the first row."""
+    """Samples, where a method can draw them, and reconstructions of the first row."""
     rows = [(f"{label}: reconstructions", run.reconstruct(shown(truth)))]
-    if run.spec.method.has_prior or isinstance(run.spec.method, Glow | StyleGAN2):
+    if run.spec.method.has_samples(run.spec.latents):
         rows.insert(0, (f"{label}: samples", run.sample(SHOWN)))
     return [(name, np.clip(255 * images, 0, 255).round().astype(np.uint8)) for name, images in rows]
 
@@ -321,19 +321,23 @@ def main() -> None:
     for label, data in names:
         if time.monotonic() - started > options.seconds:
             break
-        truth = load(data)
-        if options.rates:
-            table.append(rates_of(label, truth, length))
-            pd.DataFrame(table).to_csv(options.out / "rates.csv", index=False)
-        else:
-            rows = pictures.setdefault(data, [("images", shown(truth))])
-            specs = length.specs(CASES[label], truth)
-            for scores, drawn in results_of(label, truth, specs, options.device):
-                table.append(scores)
-                rows += drawn
-                pd.DataFrame(table).to_csv(options.out / "deep.csv", index=False)
-            draw(options.out, data, rows)
-        print(f"{time.monotonic() - started:.0f} s: {label} on {data}", flush=True)
+        outcome = ""
+        try:
+            truth = load(data)
+            if options.rates:
+                table.append(rates_of(label, truth, length))
+                pd.DataFrame(table).to_csv(options.out / "rates.csv", index=False)
+            else:
+                rows = pictures.setdefault(data, [("images", shown(truth))])
+                specs = length.specs(CASES[label], truth)
+                for scores, drawn in results_of(label, truth, specs, options.device):
+                    table.append(scores)
+                    rows += drawn
+                    pd.DataFrame(table).to_csv(options.out / "deep.csv", index=False)
+                draw(options.out, data, rows)
+        except Exception as error:  # the other cases are still worth their time
+            outcome = f" failed: {type(error).__name__}: {error}"
+        print(f"{time.monotonic() - started:.0f} s: {label} on {data}{outcome}", flush=True)
 
 
 def draw(out: Path, data: str, rows: list[Row]) -> None:

@@ -127,6 +127,7 @@ def test_wrong_options_are_one_sentence(run: Run, tmp_path: Path) -> None:
         'the log has no quantity "kll". Did you mean "kl"?': lambda: run.plot_losses("kll"),
         "name at least one quantity of the log": lambda: run.plot_losses([]),
         "so give 2 or more images; got 1": lambda: deterministic.traversals(IMAGES[:1]),
+        "ae cannot draw images: its codes have no prior": lambda: deterministic.sample(3),
         "sample(n) draws n images, a whole number >= 0; got -1": lambda: run.sample(-1),
         "sample(n) draws n images, a whole number >= 0; got 2.0": lambda: run.sample(2.0),  # type: ignore[arg-type]
     }

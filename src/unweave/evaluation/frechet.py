@@ -77,12 +77,14 @@ def frechet_distance(
         )
     if isinstance(images, bool) or not isinstance(images, int | np.integer) or images < LEAST_IMAGES:
         raise UnweaveError(f"images must be a whole number >= {LEAST_IMAGES}; got {images!r}.")
-    judge, stream = judge_of(truth, progress=progress), Stream.of(seed).child("frechet distance")
+    stream = Stream.of(seed).child("frechet distance")
+    sampled = run.sample(int(images), stream)  # first, because it refuses methods that cannot draw images
+    judge = judge_of(truth, progress=progress)
     real, other = (
         judge.features(truth.observe(truth.sample_factors(images, drawn), drawn)).astype(np.float64)
         for drawn in (stream.child("real"), stream.child("other real"))
     )
-    generated = judge.features(run.sample(int(images), stream)).astype(np.float64)
+    generated = judge.features(sampled).astype(np.float64)
     distance = distance_of_samples(generated, real)
     rows = np.arange(images)
     halves = [

@@ -128,6 +128,10 @@ class Glow(Method):
         latents = mean.unsqueeze(1) + (codes * deviations.unsqueeze(1)) @ directions.transpose(1, 2)
         return self._logits(networks, latents)
 
+    def has_samples(self, latents: int) -> bool:  # noqa: ARG002
+        """The latents have a prior, though codes, which are components of them, have none."""
+        return True
+
     def prior_size(self, networks: Mapping[str, nn.Module], latents: int) -> int:  # noqa: ARG002
         """As many numbers as an image has pixels times channels: samples are of all latents."""
         return network_of(networks, READ_OUT, PrincipalComponents).products.shape[1]

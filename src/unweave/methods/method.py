@@ -247,6 +247,10 @@ class Method(ABC):
         """The codes whose scale no prior sets: none or all of them, unless the method says otherwise."""
         return () if self.has_prior else range(latents)
 
+    def has_samples(self, latents: int) -> bool:
+        """Whether `from_prior` draws images from the distribution that is trained."""
+        return not len(self.codes_without_prior(latents))
+
     def merged(self, posterior: Gaussian, labels: Tensor | None) -> Gaussian:  # noqa: ARG002
         """The posteriors that codes are drawn from: images of a pair or group may share theirs.
 

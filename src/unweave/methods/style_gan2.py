@@ -251,6 +251,10 @@ class StyleGAN2(Method):
         w = network_of(networks, AVERAGE, StyleGenerator).styles(z)
         return network_of(networks, MEANS, StyleMeans).standardised(w)
 
+    def has_samples(self, latents: int) -> bool:  # noqa: ARG002
+        """z has a prior, though w, its image under the mapping, has none."""
+        return True
+
     def from_prior(self, networks: Mapping[str, nn.Module], numbers: Tensor) -> Tensor:
         """Logits of images of z, the first standard normal numbers."""
         return self.decode(networks, self.prior_codes(networks, numbers))

@@ -111,7 +111,8 @@ class Run:
         )
 
     def _repr_html_(self) -> str:
-        shows_samples = self.spec.method.has_divergence and self.result["outcome"] == "finished"
+        is_finished = self.result["outcome"] == "finished"
+        shows_samples = is_finished and self.spec.method.has_samples(self.spec.latents)
         samples = to_bytes(self.sample(SAMPLES)) if shows_samples else None
         return summary_html(self.folder, self.result, samples)
 
@@ -229,11 +230,17 @@ class Run:
         """Images of n codes drawn from the prior, of all latents of a method that has more than its codes."""
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
             raise UnweaveError(f"sample(n) draws n images, a whole number >= 0; got {n!r}.")
-        size = self.spec.method.prior_size(self.networks, self.spec.latents)
+        method = self.spec.method
+        if not method.has_samples(self.spec.latents):
+            raise UnweaveError(
+                f"{method.name} cannot draw images: its codes have no prior. "
+                "Use reconstruct(images) or traversals()."
+            )
+        size = method.prior_size(self.networks, self.spec.latents)
         stream, starts = Stream.of(seed).child("prior"), range(0, max(n, 1), self._chunk)
         drawn = [stream.skip(start).normal(min(self._chunk, n - start), size) for start in starts]
         numbers = [torch.from_numpy(part[None].astype(np.float32)).to(self.device) for part in drawn]
-        return self._images_by(self.spec.method.from_prior, numbers).cpu().numpy()
+        return self._images_by(method.from_prior, numbers).cpu().numpy()
 
     def traversals(
         self,
