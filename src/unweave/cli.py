@@ -301,14 +301,14 @@ def select(
     data_root
         Folder of the official files of data sets.
     """
-    from unweave.commands.select import LabelChoice, metrics_asked, selected, show, show_judgement, write
+    from unweave.commands.select import metrics_asked, selected, show, show_judgement, write
 
     if top < 1:
         raise UnweaveError(f"--top is how many runs to show, 1 or more; got {top}.")
-    judges, choice = metrics_asked(metrics), LabelChoice(labels, labeller)
+    judges = metrics_asked(metrics)
     check_output(output, TABLE)
     with progress("selecting") as tell:
-        selection = selected(study, by, within, images, choice, data, device, data_root, tell)
+        selection = selected(study, by, within, images, labels, labeller, data, device, data_root, tell)
     show(selection, by, top)
     table = write(selection, output)
     show_judgement(selection, by, judges)

@@ -166,9 +166,10 @@ def test_bad_settings() -> None:
     codes, factors = some_data(90, [3, 2])
     with pytest.raises(UnweaveError, match=r"got 'tree'\. Did you mean \"trees\""):
         downstream(codes, factors, predictor="tree")  # type: ignore[arg-type]
-    for sizes in ([], 10):
-        with pytest.raises(UnweaveError, match="sizes must be a list of numbers of rows"):
-            downstream(codes, factors, sizes=sizes)  # type: ignore[arg-type]
+    with pytest.raises(UnweaveError, match="sizes must be a list of numbers of rows"):
+        downstream(codes, factors, sizes=[])
+    with pytest.raises(UnweaveError, match="such as \\[10, 100\\]; got 10"):
+        downstream(codes, factors, sizes=10)  # type: ignore[arg-type]
     for size in (0, 61, 2.5, True):
         with pytest.raises(UnweaveError, match="from 1 to the 60 training rows"):
             downstream(codes, factors, sizes=[size])  # type: ignore[list-item]

@@ -115,6 +115,6 @@ def test_rows_are_refused_and_bad_counts_named() -> None:
     representation = Representation(lambda factors, _: factors, (2, 2))
     for name in ("train", "test", "experiments"):
         with pytest.raises(UnweaveError, match=f"{name} must be a whole number, 1 or more; got 0"):
-            downstream_strong(representation, **{name: 0})
+            downstream_strong(representation, **{name: 0})  # type: ignore[arg-type]
     with pytest.raises(UnweaveError, match="predictor must be one of the known ones"):
         downstream_strong(representation, predictor="tree")  # type: ignore[arg-type]

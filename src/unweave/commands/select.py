@@ -25,7 +25,6 @@ from unweave.report.tables import correlation_table
 from unweave.results import COLUMNS, check_table, combine, setting_text, wide
 from unweave.runs.spec import RunSpec
 from unweave.selection import Candidate, Selection, select
-from unweave.selection.few_labels import LabelChoice
 from unweave.selection.select import choosers_named
 
 TITLES = {"udr": "UDR", "centrality": "ModelCentrality", "few_labels": "Few labels"}
@@ -56,7 +55,8 @@ def selected(
     by: str,
     within: str,
     images: int,
-    choice: LabelChoice,
+    labels: int,
+    labeller: str,
     data: str | None,
     device: str,
     data_root: Path | None,
@@ -69,8 +69,8 @@ def selected(
             by=choosers_named(by),
             within=within,
             images=images,
-            labels=choice.labels,
-            labeller=choice.labeller,
+            labels=labels,
+            labeller=labeller,
             data=data,
             device=device,
             data_root=data_root,
