@@ -117,9 +117,10 @@ def _check_periods(periods: Mapping[int, float]) -> None:
 
 
 def _is_column(column: object) -> bool:
-    return isinstance(column, int | np.integer) and not isinstance(column, bool) and column >= 0
+    return isinstance(column, int | np.integer) and not isinstance(column, bool) and int(column) >= 0
 
 
 def _is_period(period: object) -> bool:
-    known = isinstance(period, int | float | np.integer | np.floating) and not isinstance(period, bool)
-    return known and 0 < float(period) < np.inf
+    if isinstance(period, bool) or not isinstance(period, int | float | np.integer | np.floating):
+        return False
+    return 0 < float(period) < np.inf
