@@ -88,6 +88,7 @@ OFTEN_UNCHANGED: set[tuple[str, Change]] = {
     ("fairness_trees", "dead"),
     ("mcc_spearman", "copies"),
     ("sap", "dead"),
+    ("r4", "scale"),  # codes of few whole numbers are classes
     ("dci_histogram", "sign"),  # bins of codes with more than 64 values move
     *((metric.name, "scale") for metric in METRICS if "[bins20" in metric.estimator),  # values on edges move
 }

@@ -41,8 +41,8 @@ def r4(
         R4 = mean_i max_j sqrt(max(0, R^2(v_i -> z_j)) max(0, R^2(z_j -> v_i)))
 
     R^2(a -> b) is that of gradient boosted trees that predict b from a, on test data; the accuracy if b is a
-    category or has at most 10 values, all whole numbers. The score is 1 if each factor is an invertible
-    function of one code, however curved.
+    category or has at most 10 values, all whole numbers, codes included. The score is 1 if each factor is an
+    invertible function of one code, however curved.
 
     In a hierarchy, a factor is active for some values of its parent only: the length of a tail, if there is
     one. Give such factors as NaN where they are not active, with `unweave.evaluate`. Each factor then counts
@@ -94,18 +94,25 @@ def _of_factor(data: RealSplit, kind: FactorKind, rounds: int) -> Floats:
     values = np.zeros(train.shape[1])
     for j in np.flatnonzero(train.any(axis=0)):  # a constant code is 0
         code, fresh = train[:, [j]], test[:, [j]]
-        forth = _predictability(code, factor, fresh, held_out, kind.name == "categorical", rounds)
-        back = _predictability(factor, code, held_out, fresh, False, rounds)
+        is_category = kind.name == "categorical" or _are_classes(factor)
+        forth = _predictability(code, factor, fresh, held_out, is_category, rounds)
+        back = _predictability(factor, code, held_out, fresh, _are_classes(data.codes[:, j]), rounds)
         values[j] = np.sqrt(max(0.0, forth) * max(0.0, back))
     return values
+
+
+def _are_classes(values: Floats) -> bool:
+    """Whether numbers count as classes: at most 10, all whole."""
+    different = np.unique(values)
+    return len(different) <= MOST_CLASSES and bool((different == np.round(different)).all())
 
 
 def _predictability(
     inputs: Floats, targets: Floats, test_inputs: Floats, test_targets: Floats, category: bool, rounds: int
 ) -> float:
     """The accuracy or R^2 of boosted trees on test data; all arrays are (n, 1)."""
-    classes = np.unique(targets)
-    if category or (len(classes) <= MOST_CLASSES and (classes == np.round(classes)).all()):
+    if category:
+        classes = np.unique(targets)
         labels = np.searchsorted(classes, targets[:, 0])
         trees = fit_boosted_trees(sort_codes(inputs), labels, rounds=rounds)
         return float((classes[trees.predict(test_inputs)] == test_targets[:, 0]).mean())

@@ -58,12 +58,13 @@ SYMMETRY: tuple[Metric, ...] = (
         "codes+test",
         "Is each factor an invertible function of one code, where the factor is active?",
         citations.ROSS2021,
-        frozenset({"permutation", "scale", "copies", "dead"}),
+        frozenset({"permutation", "copies", "dead"}),
         flaws=(
             "A code may hold several factors of a hierarchy, one where another is not active; this costs "
             "nothing.",
             "A circular factor has no invertible function to one code, so it cannot score 1.",
             "Accuracies and R^2 are multiplied, though they have different scales.",
+            "Codes of at most 10 whole numbers count as classes, so scaling them changes the score.",
         ),
         mixed=Mixed(r4_mixed),
     ),
