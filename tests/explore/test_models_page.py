@@ -56,6 +56,25 @@ def test_the_page_of_a_model_moves_its_latents(browser: Browser) -> None:
     assert browser.errors == []
 
 
+def test_moves_that_are_shown_as_none_are_no_finding(browser: Browser) -> None:
+    opened = explore(encode=lambda images: encode(images) * [1, 1e-4], data=dots(), **BACKGROUND)
+    try:
+        for factor, sentence in (
+            ("x", r"moves z0 most, by [\d.]+\d\.$"),
+            ("y", r"moves no latent by 0\.01 or"),
+        ):
+            browser.open(opened.url)
+            browser.wait_for("document.querySelector('.finding').textContent")
+            buttons = "[...document.querySelectorAll('.choice button')]"
+            browser.evaluate(f"{buttons}.find((b) => b.textContent === '{factor}').click()")
+            browser.wait_for(
+                f"/^Changing {factor} {sentence}/.test(document.querySelector('.finding').textContent)"
+            )
+    finally:
+        opened.close()
+    assert browser.errors == []
+
+
 def test_arrays_without_factors_start_from_an_image_and_show_the_nearest(browser: Browser) -> None:
     opened = explore(codes=FACTORS.astype(float), images=dot_images(), **BACKGROUND)
     try:

@@ -7,6 +7,14 @@ import { fewOrAll } from "../few.js";
 const [LEFT, ROW, WIDTH, RIGHT, SHOWN] = [60, 36, 460, 90, 8];
 const MOST_ROWS = 10;
 
+// What a factor that changes moves, in words; moves that are shown as 0.00 are none.
+function finding(factor, order, moves) {
+  const [first, second] = order.filter((i) => moves[i] >= 0.005).map((i) => `z${i}`);
+  const by = (place) => moves[order[place]].toFixed(2);
+  if (!first) return `Changing ${factor} moves no latent by 0.01 or more.`;
+  return `Changing ${factor} moves ${first} most, by ${by(0)}${second ? `, then ${second}, by ${by(1)}` : ""}.`;
+}
+
 export function interventionPanel({ run, view, source, report, select }) {
   const canvas = make("canvas", { role: "img", className: "wide" });
   const sentence = make("p", { role: "status", className: "finding" });
@@ -29,9 +37,7 @@ export function interventionPanel({ run, view, source, report, select }) {
       const order = run.order.toSorted((a, b) => moves[b] - moves[a]);
       found = { factor, values, mean, moves, order, images: await someImages(source, view, factor, values) };
       const name = run.factors[factor].name;
-      sentence.textContent = `Changing ${name} moves z${order[0]} most, by ${moves[order[0]].toFixed(2)}${
-        order.length > 1 ? `, then z${order[1]}, by ${moves[order[1]].toFixed(2)}` : ""
-      }.`;
+      sentence.textContent = finding(name, order, moves);
       canvas.setAttribute(
         "aria-label",
         `${sentence.textContent} Each line is a latent’s mean code over the values of ${name}.`,
