@@ -133,6 +133,14 @@ def test_scores_that_some_runs_lack_are_named() -> None:
     )
 
 
+def test_runs_without_labels_lack_no_loss_on_held_out_labels() -> None:
+    loss = {"score": "few_labels.xent", "protocol": "supervised_loss[xent,held-out-labels]"}
+    taught = [row(run=f"s{i}", method="s2_beta_vae", seed=i) for i in range(3)]
+    losses = [row(run=f"s{i}", method="s2_beta_vae", seed=i, representation="", **loss) for i in range(2)]
+    results = check_table(frame(row(run="a"), *taught, *losses))
+    assert results.notes == ("own: s2_beta_vae has no few_labels.xent for 1 of 3 runs on dsprites.",)
+
+
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [

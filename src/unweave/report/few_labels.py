@@ -21,12 +21,11 @@ from unweave.report.inputs import read_results
 from unweave.report.names import choosers_of, data_sets, measured, metric_scores
 from unweave.report.rank_correlation import Correlations, correlations
 from unweave.report.statistics import check_columns, mean_interval, probability_of_improvement
-from unweave.results import wide
+from unweave.results import HELD_OUT_LOSSES, wide
 
 SEMI_SUPERVISED = "s2_"  # the names of methods with labels begin like this
 PERFECT = "perfect"
 UNSUPERVISED = "unsupervised"
-HELD_OUT = ("few_labels.xent", "few_labels.l2", "few_labels.embed", "few_labels.cov")
 COLUMNS = ["labels", "labeller", "against", "score", "pairs", "data sets", "mean", "mean against"]
 COLUMNS += ["difference", "low", "high", "improvement"]
 NO_CHOICE = (
@@ -137,7 +136,7 @@ def _against_perfect(taught: pd.DataFrame, perfect: pd.DataFrame, score: str) ->
 
 def _loss_of(taught: pd.DataFrame) -> str:
     """The loss on held-out labels that some of the runs have."""
-    return next(iter(measured(taught, HELD_OUT)), HELD_OUT[0])
+    return next(iter(measured(taught, HELD_OUT_LOSSES)), HELD_OUT_LOSSES[0])
 
 
 def _chosen(pool: pd.DataFrame, chooser: str, score: str) -> Chosen:
