@@ -3,9 +3,10 @@
     python benchmarks/follow_up.py OUT [--studies schott,roth] [--seeds 3] [--share 1] [--seconds 540]
 
 All studies run at the same time, each in one process or two with workers of their own. OUT gets a CSV for
-each study, with a row for each run and part of the data. After `--seconds` they are stopped, and the scores
-of finished runs are written. Small populations leave most of a GPU idle: start NVIDIA's multi-process service
-first (`nvidia-cuda-mps-control -d`). docs/follow_up_studies.md shows the results.
+each study, with a row for each run and part of the data. It is written every minute with the runs that are
+measured. After `--seconds` the studies are stopped, and scores on a few labels are added. Small populations
+leave most of a GPU idle: start NVIDIA's multi-process service first (`nvidia-cuda-mps-control -d`).
+docs/follow_up_studies.md shows the results.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from unweave.training.trainer import Stopped
 
 DATA = "dsprites"
 LABELS = (100, 1_000)
+TABLE_SECONDS = 60.0  # from one table to the next while the studies run
 STOP_SECONDS = 12.0  # in which the studies have to stop
 WITHOUT = ("beta_vae_score",)  # of the metrics of the presets: it takes long and says what FactorVAE's says
 
@@ -153,12 +155,17 @@ def run_part(name: str, number: int, options: argparse.Namespace) -> None:
         run_study(spec, out=_folder(options, name, number), workers=short.workers, progress=False)
 
 
-def keep_scores(name: str, folders: Sequence[Path], out: Path) -> str:
+def keep_scores(name: str, folders: Sequence[Path], out: Path, with_labels: bool = True) -> str:
     """Write the scores of the finished runs of a study, and say how many there are."""
-    frames, notes = [], []
+    frames, notes, known = [], [], []
     for folder in folders:
-        study = StudyFolder(folder)
-        table, found = collect(study)
+        try:
+            study = StudyFolder(folder)
+            table, found = collect(study)
+        except UnweaveError as error:  # its process has failed, or not begun
+            notes.append(str(error))
+            continue
+        known.append(folder)
         steps = {run: spec.steps for run, spec in study.runs.items()}
         for part in study.spec.on:
             if (table["on"] == part).any():
@@ -170,8 +177,8 @@ def keep_scores(name: str, folders: Sequence[Path], out: Path) -> str:
     runs = pd.concat(frames, ignore_index=True)
     path = out / f"follow-up-{name.replace('_', '-')}.csv"
     runs.round(5).to_csv(path, index=False)
-    if STUDIES[name].has_labels:
-        runs = runs.merge(label_scores(folders), on="run", how="left")
+    if STUDIES[name].has_labels and with_labels:
+        runs = runs.merge(label_scores(known), on="run", how="left")
         runs.round(5).to_csv(path, index=False)
     return f"{name}: {runs['run'].nunique()} runs. {' '.join(notes)}"
 
@@ -217,17 +224,24 @@ def main() -> None:
         for name in names
         for number in range(STUDIES[name].trainers)
     }
+    folders = {
+        name: [_folder(options, name, number) for number in range(STUDIES[name].trainers)] for name in names
+    }
+    written = started
     while any(process.poll() is None for process in processes.values()):
         if time.monotonic() - started > options.seconds:
             stop(processes.values())
+        elif time.monotonic() - written > TABLE_SECONDS:
+            for name in names:
+                with contextlib.suppress(UnweaveError, OSError):  # nothing is finished, or not there yet
+                    keep_scores(name, folders[name], options.out, with_labels=False)
+            written = time.monotonic()
         time.sleep(1)
     print(f"{time.monotonic() - started:.0f} s: training and evaluation have ended", flush=True)
     for name in names:
-        numbers = range(STUDIES[name].trainers)
-        print([processes[name, number].returncode for number in numbers], end=" ")
-        folders = [_folder(options, name, number) for number in numbers]
+        print([processes[name, number].returncode for number in range(len(folders[name]))], end=" ")
         try:
-            print(keep_scores(name, folders, options.out), flush=True)
+            print(keep_scores(name, folders[name], options.out), flush=True)
         except UnweaveError as error:  # nothing is finished
             print(f"{name}: {error}")
 

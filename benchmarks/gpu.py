@@ -7,7 +7,9 @@ share of the measured copy bandwidth and matmul rate a model-step would take tha
 reads them when needed: 60 MB and 5.2 GFLOP for one channel. Fused layers store fewer. "mixed" are ten
 runs of the six methods, two of them FactorVAE. "one by one" is without the kernels that fuse two layers,
 nn/kernels/image_ends.py; "compact" is with the optimiser compact_adam. `--profile` adds what a step of ours
-consists of.
+consists of. The table is written line by line, and a case that fails is a line, so what was measured is kept.
+
+    python benchmarks/gpu.py --device cpu --sizes 1 --only beta_vae --seconds 0.1    # a trial
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -39,6 +41,7 @@ from unweave.runs.spec import RunSpec
 from unweave.study import preset_named
 from unweave.training.batches import Batches, batches_of
 from unweave.training.population import Population
+from unweave.training.trainer import use_device
 from unweave.training.update import GRAPH_STEPS, Update
 
 METHODS: dict[str, Method] = {
@@ -52,7 +55,6 @@ METHODS: dict[str, Method] = {
 MIXED = (*METHODS, *list(METHODS)[:3], "factor_vae")  # ten runs
 PROFILED = ("beta_vae", "factor_vae")
 DATA = {1: "dsprites", 3: "color_dsprites"}  # by channels
-DEVICE = torch.device("cuda")
 BYTES, OPERATIONS = 60e6, 5.2e9  # of a model-step
 
 
@@ -86,27 +88,31 @@ class Case:
 
 @dataclass
 class Table:
-    """Lines that are printed as they come, and kept."""
+    """Lines that are printed and written to a file as they come."""
 
-    lines: list[str] = field(default_factory=list)
+    path: Path | None = None
 
     def say(self, line: str) -> None:
         """Add a line."""
         print(line, flush=True)
-        self.lines.append(line)
+        if self.path:
+            with self.path.open("a") as file:
+                file.write(line + "\n")
 
 
-def copy_rate() -> float:
+def copy_rate(device: torch.device) -> float:
     """Bytes a second, read and written, of a large copy."""
-    source = torch.randint(0, 255, (2**31,), dtype=torch.uint8, device=DEVICE)
+    size = 2**31 if device.type == "cuda" else 2**24
+    source = torch.randint(0, 255, (size,), dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
-    return 2 * len(source) * rate(lambda: target.copy_(source), 20, DEVICE)
+    return 2 * len(source) * rate(lambda: target.copy_(source), 20, device)
 
 
-def matmul_rate() -> float:
+def matmul_rate(device: torch.device) -> float:
     """Operations a second of a large product of bfloat16 matrices."""
-    a = torch.randn(8192, 8192, device=DEVICE).bfloat16()
-    return 2 * 8192**3 * rate(lambda: a @ a, 50, DEVICE)
+    side, repeats = (8192, 50) if device.type == "cuda" else (256, 3)
+    a = torch.randn(side, side, device=device).bfloat16()
+    return 2 * side**3 * rate(lambda: a @ a, repeats, device)
 
 
 def cases(sizes: Sequence[int], precisions: Sequence[Precision]) -> list[Case]:
@@ -126,23 +132,21 @@ def cases(sizes: Sequence[int], precisions: Sequence[Precision]) -> list[Case]:
 
 
 @cache
-def images(channels: int) -> tuple[GroundTruth, Batches]:
+def images(channels: int, device: torch.device) -> tuple[GroundTruth, Batches]:
     """Data and its batches."""
     data = load(DATA[channels])
-    return data, batches_of(data, DEVICE)
+    return data, batches_of(data, device)
 
 
-def timed(case: Case, seconds: float, profiled: bool) -> tuple[float, list[str]]:
+def timed(case: Case, device: torch.device, seconds: float, profiled: bool) -> tuple[float, list[str]]:
     """Model-steps a second, and, if wanted, what they consist of."""
-    data, batches = images(case.channels)
+    data, batches = images(case.channels, device)
     os.environ[FUSED] = "1" if case.fused else "0"
-    update = Update(Population(case.specs, data.shape, DEVICE), batches, len(data))
+    update = Update(Population(case.specs, data.shape, device), batches, len(data))
     update.run(3 + GRAPH_STEPS)
-    few = rate(lambda: update.run(GRAPH_STEPS), 3, DEVICE)
-    found = (
-        case.runs * GRAPH_STEPS * rate(lambda: update.run(GRAPH_STEPS), max(3, int(seconds * few)), DEVICE)
-    )
-    return found, profile(update, case) if profiled else []
+    few = rate(lambda: update.run(GRAPH_STEPS), 3, device)
+    found = rate(lambda: update.run(GRAPH_STEPS), max(3, int(seconds * few)), device)
+    return case.runs * GRAPH_STEPS * found, profile(update, case) if profiled else []
 
 
 def profile(update: Update, case: Case) -> list[str]:
@@ -169,37 +173,43 @@ def study_hours(rates: Mapping[tuple[str, int], float]) -> float:
     return sum(run.steps / rates[run.method.name, channels[run.data]] for run in runs) / 3600
 
 
-def measure(table: Table, chosen: Sequence[Case], seconds: float, with_profile: bool) -> None:
+def measure(
+    table: Table, chosen: Sequence[Case], device: torch.device, seconds: float, with_profile: bool
+) -> None:
     """Fill the table."""
-    copy, matmul = copy_rate(), matmul_rate()
+    copy, matmul = copy_rate(device), matmul_rate(device)
     table.say(f"copy {copy / 1e12:.2f} TB/s, bf16 matmul {matmul / 1e12:.0f} TFLOP/s\n")
     table.say(f"{'':48s} model-steps/s  to plain  of copy  of matmul")
-    plain = rate(loop_step(DEVICE), 300, DEVICE)
+    plain = rate(loop_step(device), 300 if device.type == "cuda" else 3, device)
 
     def row(name: str, found: float) -> None:
         shares = f"{BYTES * found / copy:8.0%} {OPERATIONS * found / matmul:10.0%}"
         table.say(f"{name:48s} {found:13,.0f} {found / plain:8.1f}x {shares}")
 
     row("plain PyTorch loop, float32", plain)
-    row("plain PyTorch in a CUDA graph, float32", rate(graph_step(DEVICE), 1000, DEVICE))
+    if device.type == "cuda":
+        row("plain PyTorch in a CUDA graph, float32", rate(graph_step(device), 1000, device))
     rates: dict[tuple[str, int], float] = {}
-    profiles: list[str] = []
     largest = max(case.runs for case in chosen)
     for case in chosen:
         fastest = case.runs == largest and case.precision == "bf16"
         usual = fastest and case.fused and not case.compact
         profiled = with_profile and fastest and case.fused and case.method in PROFILED
-        found, lines = timed(case, seconds, profiled)
-        row(f"{case.name}, {case.precision}, P = {case.runs}", found)
-        profiles += lines
-        if usual and case.method in METHODS:
-            rates[case.method, case.channels] = found
+        name = f"{case.name}, {case.precision}, P = {case.runs}"
+        try:
+            found, lines = timed(case, device, seconds, profiled)
+        except Exception as error:
+            table.say(f"{name:48s} failed: {type(error).__name__}: {str(error)[:200]}")
+        else:
+            row(name, found)
+            for line in lines:
+                table.say(line)
+            if usual and case.method in METHODS:
+                rates[case.method, case.channels] = found
         gc.collect()  # the population's memory is given back
         torch.cuda.empty_cache()
     if len(rates) == len(METHODS) * len(DATA):
         _say_hours(table, rates)
-    for line in profiles:
-        table.say(line)
 
 
 def _say_hours(table: Table, rates: Mapping[tuple[str, int], float]) -> None:
@@ -222,8 +232,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--out", type=Path, help="folder for the table")
+    parser.add_argument("--device", default="cuda")
     options = parser.parse_args()
-    table, chip = Table(), torch.cuda.get_device_name(DEVICE)
+    device = use_device(options.device)
+    chip = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+    table = Table(_new_file(options.out, chip) if options.out else None)
     table.say(
         f"{chip}, {date.today()}, torch {torch.__version__}, triton {triton.__version__}, "
         f"CUDA {torch.version.cuda}"
@@ -231,11 +244,15 @@ def main() -> None:
     sizes = [int(size) for size in options.sizes.split(",")]
     chosen = cases(sizes, options.precisions.split(","))
     chosen = [case for case in chosen if re.search(options.only, case.name)]
-    measure(table, chosen, options.seconds, options.profile)
-    if options.out:
-        name = "-".join(chip.lower().replace("nvidia", "").split())
-        path = options.out / f"{date.today()}-{name}-gpu.txt"
-        path.write_text("\n".join(table.lines) + "\n")
+    measure(table, chosen, device, options.seconds, options.profile)
+
+
+def _new_file(folder: Path, chip: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    name = "-".join(chip.lower().replace("nvidia", "").split())
+    path = folder / f"{date.today()}-{name}-gpu.txt"
+    path.unlink(missing_ok=True)
+    return path
 
 
 if __name__ == "__main__":

@@ -215,6 +215,7 @@ def main() -> None:
     parser.add_argument("--population", type=int, default=64, help="runs that train in part two")
     parser.add_argument("--seconds", type=float, default=5, help="in which a rate of training is measured")
     options = parser.parse_args()
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # what is known survives a kill
     device = pick_device(options.device)
     chip = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
     print(f"{chip}, {cores()} cores, {date.today()}, torch {torch.__version__}", flush=True)
