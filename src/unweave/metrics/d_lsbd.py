@@ -70,7 +70,8 @@ def d_lsbd(
     factors, up to 8 of them belong to one object. Of known rows, all complete orbits are used.
 
     Differs from [1]: the direction of the rotation is free for each object, because principal components have
-    no orientation; frequencies of half the number of values or more are left out, because they look the same
+    no orientation; each combination of categorical factors has its own frequency (there, all objects have the
+    same one); frequencies of half the number of values or more are left out, because they look the same
     as lower ones; variances are divided by the number of points N, not N - 1, so their value is (N - 1) / N
     of this one; a component without variance counts as 0; `shared` and `chance` are ours.
 
