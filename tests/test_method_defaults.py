@@ -18,10 +18,12 @@ from unweave.methods import (
     METHODS,
     AdaMLVAE,
     AnnealedVAE,
+    BetaVAE,
     FactorVAE,
     InfoGAN,
     S2FactorVAE,
     method_named,
+    setting_help,
     settings_of,
     summary,
 )
@@ -35,6 +37,27 @@ from unweave.training.trainer import Plan, train_runs
 from unweave.training.update import Update
 
 FIELDS: dict[str, Any] = {"data": "tiny", "batch": 4, "latents": 2, "architecture": "mlp"}
+
+
+@pytest.mark.parametrize("kind", METHODS, ids=lambda kind: kind.name)
+def test_every_setting_has_a_help_text(kind: type[Method]) -> None:
+    for name, text in setting_help(kind).items():
+        assert text.endswith("."), name
+        assert len(text) > 10, name
+
+
+def test_help_texts_of_methods_from_outside(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from dataclasses import dataclass\nfrom unweave.methods import BetaVAE\n\n\n"
+        '@dataclass(frozen=True)\nclass Mine(BetaVAE):\n    depth: int = 1\n    """Layers of\n    it."""\n'
+        "    width: int = 2\n    name = 'mine'\n"
+    )
+    kind = method_named(f"{tmp_path / 'mine.py'}:Mine")
+    expected = {"beta": "Weight of the KL divergence from the prior.", "depth": "Layers of it.", "width": ""}
+    assert setting_help(kind) == expected
+    typed: dict[str, Any] = {"BetaVAE": BetaVAE, "dataclass": dataclass}
+    exec("@dataclass(frozen=True)\nclass Typed(BetaVAE):\n    name = 'typed'\n    depth: int = 1", typed)  # noqa: S102
+    assert setting_help(typed["Typed"]) == {"beta": expected["beta"], "depth": ""}  # there is no source
 
 
 def test_all_entry_points_have_the_same_defaults() -> None:

@@ -319,5 +319,6 @@ def test_help_says_which_defaults_a_method_has_instead_of_the_usual_ones(
     words = " ".join(capsys.readouterr().out.split())
     assert "Its defaults, instead of those below: --steps 50000, --batch 32, --latents 32," in words
     assert "--learning-rate 0.0002, --warmup 0.002, --gradient-clip 200." in words
+    assert "Channels of the features. Default: 64." in words
     train_here("beta_vae", "--help")
     assert "instead of those below" not in capsys.readouterr().out

@@ -19,13 +19,8 @@ from torch import Tensor, nn
 from methods.played import Played, own_step
 from unweave.errors import UnweaveError
 from unweave.methods import InfoGAN, InfoGANCR
-from unweave.methods.info_gan import (
-    DISCRIMINATOR,
-    GENERATOR,
-    PAIR_JUDGE,
-    draw_pairs,
-    information_bound,
-)
+from unweave.methods.info_gan import DISCRIMINATOR, GENERATOR, information_bound
+from unweave.methods.info_gan_cr import PAIR_JUDGE, draw_pairs
 from unweave.methods.method import Adam, Batch, Blueprint, Method
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.draws import PopulationDraws

@@ -13,9 +13,9 @@ from training.stopping import largest_difference, stopped_after
 from training.test_trainer import spec, train
 from training.tiny import TINY
 from unweave.errors import UnweaveError
-from unweave.methods import VAE, BetaVAE, FactorVAE, InfoGANCR, info_gan
+from unweave.methods import VAE, BetaVAE, FactorVAE, InfoGANCR, info_gan_cr
 from unweave.methods.factor_vae import DISCRIMINATOR
-from unweave.methods.info_gan import PAIR_JUDGE
+from unweave.methods.info_gan_cr import PAIR_JUDGE
 from unweave.methods.method import AUTOENCODER, Adam, AdamW, Player
 from unweave.nn.optimiser import OPTIMISERS, PopulationOptimiser, optimiser_named
 from unweave.nn.schedule import SCHEDULES, rate_share, schedule_named
@@ -172,7 +172,8 @@ def test_the_run_decides_for_the_players_that_do_not() -> None:
 
 def test_compact_moments_are_for_adam_in_bf16_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unweave.training.population.has_triton", lambda: True)
-    cuda, compact = torch.device("cuda"), {"optimiser": "compact_adam", "precision": "bf16"}
+    cuda = torch.device("cuda")
+    compact: dict[str, Any] = {"optimiser": "compact_adam", "precision": "bf16"}
     run, plain = spec(FactorVAE(), **compact), spec(FactorVAE(), precision="bf16")
     (judge,) = run.method.players
     assert isinstance(judge.optimiser, Adam)
@@ -239,7 +240,7 @@ def test_runs_whose_players_are_optimised_otherwise_form_groups_of_their_own(
 
 
 def test_weights_do_not_decay_before_a_player_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(info_gan, "_adam", lambda rate: AdamW(rate, beta1=0.5, weight_decay=1.0))
+    monkeypatch.setattr(info_gan_cr, "adam", lambda rate: AdamW(rate, beta1=0.5, weight_decay=1.0))
     methods = InfoGANCR(alpha_from=0.75), InfoGANCR(alpha_from=0.25)
     runs = [
         RunSpec(method, TINY.name, seed=seed, steps=4, latents=3, batch=6)

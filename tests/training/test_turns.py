@@ -10,7 +10,8 @@ from torch import Tensor
 from methods.played import own_step
 from training.tiny import TINY
 from unweave.methods import InfoGAN, InfoGANCR
-from unweave.methods.info_gan import DISCRIMINATOR, GENERATOR, PAIR_JUDGE
+from unweave.methods.info_gan import DISCRIMINATOR, GENERATOR
+from unweave.methods.info_gan_cr import PAIR_JUDGE
 from unweave.methods.method import Method
 from unweave.nn.layers import Layer
 from unweave.nn.layers.precision import Precision

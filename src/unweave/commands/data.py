@@ -64,8 +64,7 @@ def show(
     Parameters
     ----------
     name
-        The data set, as in `unweave data list`; or your own: a folder of pictures, an .npz or .npy file, or a
-        table of pictures.
+        A data set of `unweave data list`, or your own: a folder or table of pictures, an .npz or .npy file.
     output
         File of the picture. Default: NAME.png in this folder.
     seed
@@ -136,8 +135,7 @@ def inspect(name: str, *, table: Path | None = None, files: Files | None = None)
     Parameters
     ----------
     name
-        The data set, as in `unweave data list`; or your own: a folder of pictures, an .npz or .npy file, or a
-        table of pictures.
+        A data set of `unweave data list`, or your own: a folder or table of pictures, an .npz or .npy file.
     table
         For a folder: the table of factors (.csv, .tsv, .parquet, .jsonl). Default: factors.csv in the folder.
     """

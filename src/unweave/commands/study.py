@@ -175,8 +175,8 @@ def run(
     watch
         Open a page in the browser that shows the losses while the runs train.
     log_to
-        Also send losses, scores and pictures to a tracker: tensorboard, wandb, mlflow (extras of unweave), or
-        your own logger, file.py:Name; may be given more than once.
+        Also send losses, scores and pictures to a tracker: tensorboard, wandb, mlflow or file.py:Name.
+        The first three are extras of unweave. May be given more than once.
     """
     at_least_one(workers=workers, cpus=cpus, array=array)
     slurm = {"partition": partition, "time": time, "gres": gres, "cpus": cpus, "array": array}

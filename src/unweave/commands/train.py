@@ -33,7 +33,7 @@ from unweave.data.own.sizing import Fit, Size, size_named
 from unweave.display.progress import TrainingProgress, training_display
 from unweave.errors import DiskFullError, UnweaveError, did_you_mean
 from unweave.evaluation.score_store import evaluate_run
-from unweave.methods import METHODS, method_named, plugin_methods, settings_of, summary
+from unweave.methods import METHODS, method_named, plugin_methods, setting_help, settings_of, summary
 from unweave.methods.method import Method, numeric_settings
 from unweave.nn.layers.precision import Precision
 from unweave.plugins.loading import is_reference
@@ -62,11 +62,11 @@ class Options:
     """The data set, as in `unweave data list`, or your own: a folder of pictures, or an .npz file.
     Default: dsprites."""
     image_size: str | None = None
-    """Size of your own images, as 64 or 64x96 (height x width). Default: theirs, padded to multiples of 16;
-    64 where they are larger than 128."""
+    """Size of your own images, as 64 or 64x96 (height x width).
+    Default: theirs, padded to multiples of 16; 64 where they are larger than 128."""
     fit: Fit | None = None
-    """How your own images get their size: pad (black border), resize or crop. Default: pad, or resize with
-    --image-size."""
+    """How your own images get their size: pad (black border), resize or crop.
+    Default: pad, or resize with --image-size."""
     preset: str = "study"
     """Settings to start from: study (those of the published models), or quick (minutes on a CPU)."""
     seed: int | None = None
@@ -89,8 +89,8 @@ class Options:
     learning_rate: float | None = None
     """Learning rate of the run's optimiser. Default: 1e-4 (study), 1e-3 (quick)."""
     player_rate: float | None = None
-    """Factor on the learning rates of players that have their own, such as discriminators. Default: 1
-    (study), 10 (quick)."""
+    """Factor on the learning rates of players that have their own, such as discriminators.
+    Default: 1 (study), 10 (quick)."""
     optimiser: str | None = None
     """adam, adamw (with --weight-decay) or compact_adam (bf16 moments on a GPU). Default: adam."""
     weight_decay: float | None = None
@@ -120,8 +120,8 @@ class Options:
     watch: bool = False
     """Open a page in the browser that shows the losses while the runs train."""
     log_to: Annotated[list[str], Parameter(negative=())] = dataclasses.field(default_factory=list)
-    """Also send losses, scores and pictures to a tracker: tensorboard, wandb, mlflow (extras of unweave), or
-    your own logger, file.py:Name; may be given more than once."""
+    """Also send losses, scores and pictures to a tracker: tensorboard, wandb, mlflow or file.py:Name.
+    The first three are extras of unweave. May be given more than once."""
 
 
 def train_app(method: str | None = None) -> App:
@@ -168,13 +168,12 @@ def _command(kind: type[Method]) -> Callable[..., None]:
 
 def _settings_class(kind: type[Method]) -> Any:
     """The method's settings as a dataclass of what may be given; its numbers are floats."""
-    hints, numbers = get_type_hints(kind), numeric_settings(kind)
+    hints, numbers, texts = get_type_hints(kind), numeric_settings(kind), setting_help(kind)
     fields: list[tuple[str, Any, None]] = []
     for f in dataclasses.fields(kind):
         type_here = float if f.name in numbers else hints[f.name]
-        help_here = Parameter(
-            help=f"Default: {f.default:g}." if isinstance(f.default, float) else f"Default: {f.default}."
-        )
+        default = f"{f.default:g}" if isinstance(f.default, float) else f.default
+        help_here = Parameter(help=f"{texts[f.name]} Default: {default}.".strip())
         fields.append((f.name, Annotated[type_here | None, help_here], None))
     made = make_dataclass(f"{kind.__name__}Settings", fields, frozen=True)
     made.__module__ = __name__  # else it would be "types", and cyclopts would take it for a builtin

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
+from itertools import pairwise
+from textwrap import dedent
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -28,7 +32,8 @@ from unweave.methods.factor_vae import FactorVAE
 from unweave.methods.generalized_m2 import GeneralizedM2
 from unweave.methods.glow import Glow
 from unweave.methods.group_vae import GVAE, MLVAE
-from unweave.methods.info_gan import InfoGAN, InfoGANCR
+from unweave.methods.info_gan import InfoGAN
+from unweave.methods.info_gan_cr import InfoGANCR
 from unweave.methods.info_vae import InfoVAE
 from unweave.methods.ladder_vae import LadderVAE
 from unweave.methods.lord import LORD
@@ -112,6 +117,7 @@ __all__ = [
     "is_built_in",
     "method_named",
     "plugin_methods",
+    "setting_help",
     "settings_of",
     "summary",
 ]
@@ -220,6 +226,35 @@ def summary(kind: type[Method]) -> str:
     'beta-VAE: the KL divergence from the prior is weighted by beta.'
     """
     return (kind.__doc__ or "").strip().partition("\n")[0]
+
+
+def setting_help(kind: type[Method]) -> dict[str, str]:
+    """What each setting of a method means: the text after its field in the class; empty without a text.
+
+    >>> setting_help(BetaVAE)
+    {'beta': 'Weight of the KL divergence from the prior.'}
+    """
+    texts: dict[str, str] = {}
+    for owner in reversed(kind.__mro__):
+        if is_dataclass(owner) and issubclass(owner, Method):
+            texts |= _texts_after_fields(owner)
+    return {setting.name: texts.get(setting.name, "") for setting in fields(kind)}
+
+
+def _texts_after_fields(kind: type[Method]) -> dict[str, str]:
+    try:
+        source = dedent(inspect.getsource(kind))
+    except (OSError, TypeError):  # a class of an interactive session
+        return {}
+    [definition] = ast.parse(source).body
+    body = definition.body if isinstance(definition, ast.ClassDef) else []
+    return {
+        field.target.id: " ".join(text.value.value.split())
+        for field, text in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+        if isinstance(text.value.value, str)
+    }
 
 
 def settings_of(method: Method) -> dict[str, Setting | str | bool]:

@@ -84,11 +84,17 @@ class AAE(AdversarialAutoencoder):
     """
 
     adversarial_rate: Setting = 1.0
+    """Learning rate of the regularisation, in units of 1e-4."""
     posterior: Posterior = "deterministic"
+    """deterministic: z is the encoder's mean; gaussian: z is drawn from q(z|x)."""
     prior: Prior = "normal"
+    """The prior: normal, mixture or swiss_roll."""
     parts: int = 10
+    """Parts of a mixture or Swiss roll, without labels."""
     labelled: int = 0
+    """Images whose label selects a part of the prior; needs mixture or swiss_roll."""
     factor: str = "class"
+    """The labelled factor; class: the first categorical factor; first: the first factor."""
 
     name: ClassVar[str] = "aae"
     least: ClassVar[Mapping[str, int]] = {"parts": 1}

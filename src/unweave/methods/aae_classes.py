@@ -77,10 +77,16 @@ class AAELabels(ClassAAE):
     """
 
     adversarial_rate: Setting = 1.0
+    """Learning rate of the regularisation, in units of 1e-4."""
     label_rate: Setting = 1.0
+    """Learning rate of the cross-entropy relative to the run's."""
     class_noise: Setting = 0.5
+    """Standard deviation of the noise of classes before their discriminator."""
     labelled: int = 1000
+    """Images with labels; the paper has 100 and 1,000 of MNIST."""
     factor: str = "class"
+    """The name of the factor that is the class; class: the first categorical factor; first: the first
+    factor."""
 
     name: ClassVar[str] = "aae_labels"
     run_defaults: ClassVar[Mapping[str, Any]] = RUN_DEFAULTS
@@ -137,9 +143,14 @@ class AAESupervised(ClassAAE):
     """
 
     adversarial_rate: Setting = 1.0
+    """Learning rate of the regularisation, in units of 1e-4."""
     label_rate: Setting = 1.0
+    """Learning rate of the cross-entropy relative to the run's."""
     labelled: int = 50_000
+    """Images with labels; the method sees no others."""
     factor: str = "class"
+    """The name of the factor that is the class; class: the first categorical factor; first: the first
+    factor."""
 
     name: ClassVar[str] = "aae_supervised"
     run_defaults: ClassVar[Mapping[str, Any]] = RUN_DEFAULTS
@@ -199,8 +210,11 @@ class AAEClusters(ClassAAE):
     """
 
     adversarial_rate: Setting = 1.0
+    """Learning rate of the regularisation, in units of 1e-4."""
     class_noise: Setting = 0.5
+    """Standard deviation of the noise of clusters before their discriminator."""
     clusters: int = 16
+    """Number of clusters; the paper has 16 and 30 on MNIST."""
 
     name: ClassVar[str] = "aae_clusters"
     run_defaults: ClassVar[Mapping[str, Any]] = RUN_DEFAULTS
@@ -244,10 +258,15 @@ class AAEHeads(ClassAAE):
     """
 
     adversarial_rate: Setting = 1.0
+    """Learning rate of the regularisation, in units of 1e-4."""
     class_noise: Setting = 0.5
+    """Standard deviation of the noise of clusters before their discriminator."""
     heads_weight: Setting = 10.0
+    """Weight of the term that pushes heads apart."""
     eta: Setting = 6.0
+    """The distance up to which heads are pushed apart."""
     clusters: int = 20
+    """Number of clusters; the paper has 20 on MNIST."""
 
     name: ClassVar[str] = "aae_heads"
     least: ClassVar[Mapping[str, int]] = {"clusters": 2}

@@ -49,7 +49,9 @@ class _PairVAE(Method):
     """rec + beta KL, mean over both images of a pair, whose posteriors share dimensions by a rule."""
 
     beta: Setting = 1.0
+    """Weight of the KL divergence from the prior."""
     changed: int | Literal["random", "published"] = "published"
+    """How many factors of a pair differ: published, random, or a number."""
 
     strength: ClassVar[str | None] = "beta"
     citation: ClassVar[str] = CITATION
@@ -71,6 +73,7 @@ class _Adaptive(_PairVAE):
     """Methods that infer which dimensions to share."""
 
     k_known: bool = False
+    """Whether the number of changed factors is known."""
 
     @property
     def sampling(self) -> Pairs:
@@ -133,6 +136,7 @@ class AdaMLVAE(_Adaptive):
     """
 
     variance: Literal["exact", "published"] = "exact"
+    """Variance of shared posteriors: exact, or published (twice as large)."""
 
     name: ClassVar[str] = "ada_ml_vae"
     added: ClassVar[frozenset[str]] = frozenset({"variance"})
@@ -170,6 +174,7 @@ class MLVAELabels(_KnownChanges):
     """
 
     variance: Literal["exact", "published"] = "exact"
+    """Variance of shared posteriors: exact, or published (twice as large)."""
 
     name: ClassVar[str] = "ml_vae_labels"
     added: ClassVar[frozenset[str]] = frozenset({"variance"})

@@ -59,10 +59,16 @@ class AdversarialSplit(Method):
     """
 
     swap_weight: Setting = 2.0
+    """Weight of the reconstruction with the partner's specified code."""
     beta: Setting = 3.0
+    """Weight of the KL divergence of the unspecified code; 1 corresponds to the authors' weight."""
     adversarial_weight: Setting = 0.01
+    """Weight of the discriminator per pixel and channel."""
     content: Part = "half"
+    """Dimensions of the specified code, the first ones: a number, or half of the latents."""
     class_factors: str = "class"
+    """Names of the factors that make up the class, with commas between them; class: the first categorical
+    factor; first: the first factor."""
 
     name: ClassVar[str] = "adversarial_split"
     run_defaults: ClassVar[Mapping[str, Any]] = {"learning_rate": 1e-3}

@@ -27,8 +27,11 @@ class AnnealedVAE(Method):
     """
 
     gamma: Setting = 1000.0
+    """Weight of the distance from the capacity."""
     c_max: Setting = 25.0
+    """The largest capacity, in nats."""
     iteration_threshold: Setting = 100_000.0
+    """The update at which the capacity is c_max; 1 means from the start."""
 
     name: ClassVar[str] = "annealed_vae"
     strength: ClassVar[str | None] = "c_max"

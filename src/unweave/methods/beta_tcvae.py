@@ -28,9 +28,13 @@ class BetaTCVAE(Method):
     """
 
     alpha: Setting = 1.0
+    """Weight of the mutual information."""
     beta: Setting = 6.0
+    """Weight of the total correlation."""
     gamma: Setting = 1.0
+    """Weight of the divergences of the dimensions."""
     estimator: Estimator = "weighted"
+    """Estimator of the aggregate posterior: weighted or stratified."""
 
     name: ClassVar[str] = "beta_tcvae"
     strength: ClassVar[str | None] = "beta"

@@ -22,6 +22,7 @@ class BetaVAE(Method):
     """
 
     beta: Setting = 4.0
+    """Weight of the KL divergence from the prior."""
 
     name: ClassVar[str] = "beta_vae"
     strength: ClassVar[str | None] = "beta"

@@ -33,7 +33,9 @@ class DIPVAE1(Method):
     """
 
     lambda_od: Setting = 10.0
+    """Weight of the covariances."""
     lambda_d_factor: Setting = 10.0
+    """Weight of the variances, in units of lambda_od."""
 
     name: ClassVar[str] = "dip_vae_i"
     strength: ClassVar[str | None] = "lambda_od"
@@ -56,7 +58,9 @@ class DIPVAE2(Method):
     """
 
     lambda_od: Setting = 10.0
+    """Weight of the covariances."""
     lambda_d_factor: Setting = 1.0
+    """Weight of the variances, in units of lambda_od."""
 
     name: ClassVar[str] = "dip_vae_ii"
     strength: ClassVar[str | None] = "lambda_od"

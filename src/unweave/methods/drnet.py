@@ -85,12 +85,20 @@ class DrNet(Method):
     """
 
     alpha: Setting = 1.0
+    """Weight of the similarity of contents."""
     beta: Setting = 0.1
+    """Weight of the adversarial term."""
     content: Part = "half"
+    """Dimensions of the content, the first ones: a number, or half of them."""
     content_factors: int | str = 0
+    """Factors that are constant besides categorical ones: a number of first factors, or names with commas
+    between them."""
     frames: int = 4
+    """Frames of a sequence, 2 or more."""
     speed: int | Literal["independent"] = "independent"
+    """How poses of a sequence are drawn: independent, or moving by at most this many values a frame."""
     skip: bool = False
+    """Whether the decoder also gets feature maps of the content encoder."""
 
     name: ClassVar[str] = "drnet"
     run_defaults: ClassVar[Mapping[str, Any]] = {"learning_rate": 1e-3}

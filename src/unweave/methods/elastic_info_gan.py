@@ -59,15 +59,25 @@ class ElasticInfoGAN(Method):
     """
 
     lambda_: Setting = 0.05
+    """Weight of the information of continuous codes."""
     lambda_categories: Setting = 1.0
+    """Weight of the information of the category."""
     lambda_contrast: Setting = 10.0
+    """Weight of the contrastive loss NT-Xent."""
     categories: int = 10
+    """Number of categories, at least 2."""
     noise: int = 62
+    """Numbers of noise in addition to the codes."""
     temperature: Setting = 0.1
+    """Temperature of the Gumbel softmax."""
     contrast_temperature: Setting = 1.0
+    """Temperature of the contrastive loss NT-Xent."""
     rotation: Setting = 20.0
+    """Largest rotation of a copy, in degrees."""
     zoom: Setting = 0.1
+    """Largest zoom of a copy; 0.1: factors from 0.9 to 1.1."""
     shift: Setting = 0.0
+    """Largest shift of a copy, as a share of the side of the image."""
 
     name: ClassVar[str] = "elastic_info_gan"
     own_networks: ClassVar[bool] = True

@@ -68,14 +68,23 @@ class EncDiff(Method):
     """
 
     context_dim: int = 16
+    """Numbers of a token."""
     model_channels: int = 64
+    """Channels of the first level of the U-Net, a multiple of 8."""
     levels: int = 2
+    """Resolutions of the U-Net, 1 to 4."""
     num_res_blocks: int = 1
+    """Residual blocks of each level on the way down; one more on the way up."""
     patch: int = 4
+    """Side of a patch in pixels."""
     parameterization: Parameterization = "v"
+    """Whose error is the loss: v, the velocity, or eps, the noise."""
     loss_type: LossType = "l2"
+    """l2: squared errors; l1: absolute errors."""
     ema_rate: Setting = 0.9999
+    """Decay of the moving average of the weights; 0: the last weights are used."""
     ddim_steps: int = 20
+    """Steps of decoding, 1 to 1,000."""
 
     name: ClassVar[str] = "enc_diff"
     has_prior: ClassVar[bool] = False

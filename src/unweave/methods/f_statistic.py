@@ -97,10 +97,15 @@ class FStatistic(Method):
     """
 
     labels: int = 1000
+    """How many images have labels, of all factors."""
     d: int = 2
+    """Dimensions in which two values must differ."""
     values: int = 12
+    """Values of a factor in a batch, at most."""
     images: int = 5
+    """Images of each value in a batch, at most."""
     held_out: int | Literal["fifth"] = "fifth"
+    """Labels for early stopping: a number, or a fifth of them; with 0 the last weights are kept."""
 
     name: ClassVar[str] = "f_statistic"
     has_prior: ClassVar[bool] = False

@@ -65,9 +65,13 @@ class FactorQVAE(Method):
     """
 
     kl_weight: Setting = 1e-3
+    """Weight of the divergence from equal probabilities."""
     gamma: Setting = 1e-4
+    """Weight of the total correlation."""
     final_temperature: Setting = FINAL_TEMPERATURE
+    """Temperature at the end of training, exp(-1); above 0."""
     num_embeddings: int = 64
+    """Values of the codebook, 2 or more."""
 
     name: ClassVar[str] = "factor_qvae"
     has_prior: ClassVar[bool] = False

@@ -48,7 +48,9 @@ class FactorVAE(Method):
     """
 
     gamma: Setting = 10.0
+    """Weight of the total correlation."""
     second_batch: bool = False
+    """Shuffle the codes of a second batch, as in the paper's algorithm 2."""
 
     name: ClassVar[str] = "factor_vae"
     # The published models counted the updates of both players: their 300,000 steps are 150,000 of these.

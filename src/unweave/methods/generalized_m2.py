@@ -51,14 +51,24 @@ class GeneralizedM2(Method):
     """
 
     inference: str = "q(z|x) q(y|x,z)"
+    """The factorisation of q(y, z|x)."""
     generation: str = "p(y) p(z) p(x|y,z)"
+    """The factorisation of p(x, y, z)."""
     alpha: Setting = 1.0
+    """Additional weight of the classification of labelled images; 0.1 in the authors' library."""
     gamma: Setting = 1.0
+    """Weight of labelled images."""
     temperature: Setting = 0.66
+    """Temperature of relaxed labels."""
     samples: int = 8
+    """Samples of the latents for each labelled image."""
     factors: str = "class"
+    """The labelled factors: names with commas between them, class (the first categorical factor), first
+    or all."""
     labels: int = 1000
+    """Number of labelled images."""
     continuous: str = ""
+    """The labelled factors that are numbers, with Gaussian q and p: names with commas between them."""
 
     name: ClassVar[str] = "generalized_m2"
     own_networks: ClassVar[bool] = True

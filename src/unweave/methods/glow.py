@@ -56,9 +56,13 @@ class Glow(Method):
     """
 
     n_levels: int = 3
+    """Levels; height and width of images must be multiples of 2 to this power."""
     depth: int = 4
+    """Steps of each level (K in the paper)."""
     width: int = 64
+    """Channels of the hidden layers of couplings."""
     n_bits_x: int = 8
+    """How many bits of each grey level are modelled, 1 to 8."""
 
     name: ClassVar[str] = "glow"
     has_prior: ClassVar[bool] = False

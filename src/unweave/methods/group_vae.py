@@ -27,9 +27,14 @@ class _GroupVAE(Method):
     """The common part of both methods: all but the rule for the posterior of a group's content."""
 
     beta: Setting = 1.0
+    """Weight of the divergences; 1 in both papers."""
     content: int | Literal["half"] = "half"
+    """Dimensions of the content, the first ones: a number, or half of the latents."""
     group_size: int = 2
+    """Images in a group."""
     shared: int | str = "class"
+    """Factors that all images of a group share: names with commas between them, class (the first
+    categorical factor), or a number of first factors."""
 
     strength: ClassVar[str | None] = "beta"
     run_defaults: ClassVar[Mapping[str, Any]] = {"learning_rate": 1e-3}  # of the authors of [1]

@@ -1,4 +1,4 @@
-"""InfoGAN [1] and InfoGAN-CR [2]: generators of images whose codes can be inferred from the images.
+"""InfoGAN [1]: a generator of images whose codes can be inferred from the images.
 
 [1] Chen, Duan, Houthooft, Schulman, Sutskever, Abbeel: InfoGAN: interpretable representation learning by
 information maximizing generative adversarial nets, NeurIPS 2016.
@@ -25,9 +25,9 @@ from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.distributions.likelihood import likelihood_named
 from unweave.nn.layers import as_numbers, num_runs
 from unweave.nn.networks.classes import one_hot
-from unweave.nn.networks.gan import Generator, Guess, PairJudge, ReadingDiscriminator
+from unweave.nn.networks.gan import Generator, Guess, ReadingDiscriminator
 
-GENERATOR, DISCRIMINATOR, PAIR_JUDGE = "generator", "discriminator", "pair_judge"
+GENERATOR, DISCRIMINATOR = "generator", "discriminator"
 GENERATING_RATE, JUDGING_RATE = 1e-3, 2e-3
 
 Variance: TypeAlias = Literal["unit", "learned"]
@@ -63,10 +63,16 @@ class InfoGAN(Method):
     """
 
     lambda_: Setting = 0.05
+    """Weight of the information of continuous codes."""
     noise: int = 5
+    """Numbers of noise in addition to the codes."""
     variance: Variance = "unit"
+    """Variance of Q: unit, so that its loss is the squared error of codes, or learned, one for each image
+    and code."""
     categories: int = 0
+    """Values of the first code if it is categorical, 2 or more; 0: all codes are continuous."""
     lambda_categories: Setting = 1.0
+    """Weight of the information of the category."""
 
     name: ClassVar[str] = "info_gan"
     own_networks: ClassVar[bool] = True
@@ -126,112 +132,6 @@ class InfoGAN(Method):
 
 
 @dataclass(frozen=True)
-class InfoGANCR(Method):
-    """InfoGAN-CR: InfoGAN with a contrastive regulariser.
-
-    InfoGAN + alpha -mean log H(i|x, x'): the contrastive regulariser of [2].
-
-    x and x' are generated with the same noise and the same code i, drawn at random for each pair; all other
-    codes differ, by `gap` at least. H predicts i and minimises -mean log H(i|x, x'), and so does the
-    generator in addition to its loss. Both begin after the share `alpha_from` of the steps; before that, this
-    is InfoGAN without H. The gap is `gap_start` until the share `gap_until` of the steps, and `gap_end` from
-    then on: a wide gap is an easy task.
-
-    The defaults are those of the authors' runs on dSprites: no gap, alpha from step 288,000 of 322,560 on.
-    alpha = 0 is InfoGAN.
-
-    Differs from [2] as InfoGAN does, and: H is not initialised again when the gap changes.
-    """
-
-    lambda_: Setting = 0.05
-    alpha: Setting = 2.0
-    alpha_from: Setting = 0.893
-    gap_start: Setting = 0.0
-    gap_end: Setting = 0.0
-    gap_until: Setting = 0.0
-    noise: int = 5
-    variance: Variance = "unit"
-
-    name: ClassVar[str] = "info_gan_cr"
-    own_networks: ClassVar[bool] = True
-    run_defaults: ClassVar[Mapping[str, Any]] = {"steps": 322_560}
-    strength: ClassVar[str | None] = "alpha"
-    citation: ClassVar[str] = """@inproceedings{lin2020infogancr,
-  author = {Zinan Lin and Kiran Koshy Thekumparampil and Giulia Fanti and Sewoong Oh},
-  title = {{InfoGAN-CR} and {ModelCentrality}: Self-supervised Model Training and Selection for Disentangling
-           {GANs}},
-  booktitle = {International Conference on Machine Learning},
-  year = {2020}
-}"""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, most, what in (
-            ("gap_start", 2, "the range of a code"),
-            ("gap_end", 2, "the range of a code"),
-            ("alpha_from", 1, "a share of the steps"),
-            ("gap_until", 1, "a share of the steps"),
-        ):
-            value = getattr(self, name)
-            if not isinstance(value, Tensor) and value > most:
-                raise UnweaveError(f"{name} of {self.name} must be at most {most}, {what}; got {value!r}.")
-
-    @property
-    def players(self) -> tuple[Player, ...]:
-        """The generator, the discriminator with Q, and H."""
-        judge = Player(
-            PAIR_JUDGE,
-            lambda plan: PairJudge(_checked_plan(plan).streams, plan.shape, plan.latents),
-            _adam(JUDGING_RATE),
-            self.alpha_from,
-        )
-        return (*gan_players(self.noise, self.variance), judge)
-
-    @property
-    def turns(self) -> tuple[tuple[str, ...], ...]:
-        """The discriminator with H, and twice the generator."""
-        return (DISCRIMINATOR, PAIR_JUDGE), (GENERATOR,), (GENERATOR,)
-
-    @property
-    def stochastic(self) -> bool:
-        """Whether Q learns a variance."""
-        return self.variance == "learned"
-
-    def losses(self, step: StepContext) -> Losses:
-        """The objectives of all three players."""
-        game = play(step, self.noise)
-        without_pairs = info_losses(game, self.lambda_)
-        active, gap = self._active_and_gap(torch.as_tensor(step.step, device=game.codes.device), step.steps)
-        players, latents = dict(without_pairs.players), game.codes.shape[-1]
-        # Before H starts, the log shows the values of random guessing.
-        contrast = torch.full_like(players[GENERATOR], math.log(latents))
-        right = torch.full_like(contrast, 1 / latents)
-        if PAIR_JUDGE in step.networks:
-            judged, judged_right = self._contrast(step, game.codes, gap)
-            players |= {PAIR_JUDGE: judged, GENERATOR: players[GENERATOR] + self.alpha * active * judged}
-            contrast, right = torch.where(active, judged, contrast), torch.where(active, judged_right, right)
-        terms = {"contrastive": contrast, "contrastive_accuracy": right, "gap": gap.expand_as(contrast)}
-        return Losses(players, dict(without_pairs.terms) | terms)
-
-    def _contrast(self, step: StepContext, like: Tensor, gap: Tensor) -> tuple[Tensor, Tensor]:
-        """-mean log H(i|x, x') of as many pairs as there are codes, and the accuracy of H."""
-        draws, networks = step.draws, step.networks
-        shared, first, second = draw_pairs(draws, like.shape[-2], like.shape[-1], gap)
-        inputs = [_with_noise(codes, draws, "pair noise", self.noise) for codes in (first, second)]
-        images = networks[GENERATOR](torch.cat(inputs, dim=1)).sigmoid().chunk(2, dim=1)
-        log_probabilities = networks[PAIR_JUDGE](*images).log_softmax(-1)
-        right = log_probabilities.argmax(-1, keepdim=True) == shared
-        contrast = -log_probabilities.gather(-1, shared).squeeze(-1).mean(-1)
-        return contrast, right.to(contrast.dtype).mean((-2, -1))
-
-    def _active_and_gap(self, step: Tensor, steps: Tensor | int) -> tuple[Tensor, Tensor]:
-        """Whether the regulariser is active at this step, and the gap: () or (P,)."""
-        is_start = (step < self.gap_until * steps).to(torch.float32)
-        gap = is_start * self.gap_start + (1 - is_start) * self.gap_end
-        return torch.ceil(self.alpha_from * torch.as_tensor(steps)) <= step, gap
-
-
-@dataclass(frozen=True)
 class Game:
     """The outputs of D and Q in one step; codes are (..., B, D)."""
 
@@ -257,24 +157,6 @@ def category_bound(log_probabilities: Tensor, category: Tensor, entropy: Tensor 
     return (math.log(category.shape[-1]) if entropy is None else entropy) + mean_log_q
 
 
-def draw_pairs(draws: Draws, rows: int, latents: int, gap: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Which code each pair shares, (..., rows, 1), and the codes of the first and the second image of it.
-
-    Codes are uniform in [-1, 1]. Those that are not shared are uniform among those at least `gap` apart.
-    """
-    shared = draws.integers("shared code", rows, [latents])
-    first = _symmetric_uniform(draws, "first of pair", rows, latents)
-    second = _symmetric_uniform(draws, "second of pair", rows, latents)
-    half = gap[..., None, None] / 2
-    apart = torch.where(first > second, half, -half)
-    same = torch.arange(latents, device=first.device) == shared
-    return (
-        shared,
-        torch.where(same, first, first * (1 - half) + apart),
-        torch.where(same, first, second * (1 - half) - apart),
-    )
-
-
 def play(step: StepContext, noise: int, category: Tensor | None = None) -> Game:
     """Generate as many images as the batch has, and apply D and Q to all of them at once.
 
@@ -285,10 +167,10 @@ def play(step: StepContext, noise: int, category: Tensor | None = None) -> Game:
     discriminator = step.network(DISCRIMINATOR, ReadingDiscriminator)
     images, draws = step.batch.images, step.draws
     rows = images.shape[-4]
-    codes = _symmetric_uniform(draws, "codes", rows, discriminator.numbers)
+    codes = symmetric_uniform(draws, "codes", rows, discriminator.numbers)
     if category is None:
         category = _drawn_categories(draws, rows, discriminator.categories, codes)
-    inputs = torch.cat([category, _with_noise(codes, draws, "noise", noise)], dim=-1)
+    inputs = torch.cat([category, with_noise(codes, draws, "noise", noise)], dim=-1)
     fake = step.networks[GENERATOR](inputs).sigmoid()
     if not step.is_turn_of(DISCRIMINATOR):
         logits, guess = discriminator(fake)
@@ -338,7 +220,7 @@ def with_category_information(
 def build_generator(plan: Blueprint, noise: int, categories: int = 0) -> Generator:
     """The generator of `latents` codes, of which the first may be a category, and of noise."""
     inputs = plan.latents + noise + (categories - 1 if categories else 0)
-    return Generator(_checked_plan(plan).streams, plan.shape, inputs, categories)
+    return Generator(checked_plan(plan).streams, plan.shape, inputs, categories)
 
 
 def gan_players(noise: int, variance: Variance, categories: int = 0) -> tuple[Player, Player]:
@@ -349,21 +231,22 @@ def gan_players(noise: int, variance: Variance, categories: int = 0) -> tuple[Pl
 
     def discriminator(plan: Blueprint) -> nn.Module:
         return ReadingDiscriminator(
-            _checked_plan(plan).streams, plan.shape, plan.latents, variance == "learned", categories
+            checked_plan(plan).streams, plan.shape, plan.latents, variance == "learned", categories
         )
 
     return (
         # Rounding in bf16 would shift the outlines of generated images.
-        Player(GENERATOR, generator, _adam(GENERATING_RATE), precise=True),
-        Player(DISCRIMINATOR, discriminator, _adam(JUDGING_RATE)),
+        Player(GENERATOR, generator, adam(GENERATING_RATE), precise=True),
+        Player(DISCRIMINATOR, discriminator, adam(JUDGING_RATE)),
     )
 
 
-def _adam(rate: float) -> Adam:
+def adam(rate: float) -> Adam:
+    """The optimiser of a player."""
     return Adam(learning_rate=rate, beta1=0.5)
 
 
-def _checked_plan(plan: Blueprint) -> Blueprint:
+def checked_plan(plan: Blueprint) -> Blueprint:
     """The plan; raise an error if it asks for another architecture or likelihood."""
     if plan.architecture != "released":
         raise UnweaveError(
@@ -378,10 +261,11 @@ def _checked_plan(plan: Blueprint) -> Blueprint:
     return plan
 
 
-def _with_noise(codes: Tensor, draws: Draws, purpose: str, noise: int) -> Tensor:
+def with_noise(codes: Tensor, draws: Draws, purpose: str, noise: int) -> Tensor:
+    """Codes, and after them so many numbers of noise: what the generator gets."""
     if noise == 0:
         return codes
-    return torch.cat([codes, _symmetric_uniform(draws, purpose, codes.shape[-2], noise)], dim=-1)
+    return torch.cat([codes, symmetric_uniform(draws, purpose, codes.shape[-2], noise)], dim=-1)
 
 
 def _drawn_categories(draws: Draws, rows: int, categories: int, like: Tensor) -> Tensor:
@@ -391,5 +275,6 @@ def _drawn_categories(draws: Draws, rows: int, categories: int, like: Tensor) ->
     return one_hot(draws.integers("categories", rows, [categories]), categories, like.dtype)
 
 
-def _symmetric_uniform(draws: Draws, purpose: str, rows: int, columns: int) -> Tensor:
+def symmetric_uniform(draws: Draws, purpose: str, rows: int, columns: int) -> Tensor:
+    """Numbers that are uniform in [-1, 1]."""
     return 2 * draws.uniform(purpose, rows, columns) - 1

@@ -71,9 +71,13 @@ class InfoVAE(Method):
     """
 
     alpha: Setting = 0.0
+    """How much less the information in codes costs: at 1 it is free."""
     lambda_: Setting | Literal["auto"] = "auto"
+    """Weight of matching the prior; auto: 1,000 for mmd, 20 for stein, 10 for adversarial."""
     divergence: Divergence = "mmd"
+    """How the prior is matched: mmd, stein or adversarial."""
     bandwidth: Bandwidth = "squared_dimension"
+    """The kernel of mmd and stein: squared_dimension, prior or median."""
 
     name: ClassVar[str] = "info_vae"
     strength: ClassVar[str | None] = "lambda_"

@@ -39,8 +39,11 @@ class LadderVAE(Method):
     """
 
     beta: Setting = 1.0
+    """Weight of the divergences after the warm-up; the paper has 1."""
     kl_warmup: Setting = 10_000.0
+    """Updates over which the weight of the divergences grows from 0; 0: the full weight from the start."""
     layers: int = 3
+    """Layers of latents, 1 or more."""
 
     name: ClassVar[str] = "ladder_vae"
     renamed: ClassVar[Mapping[str, str]] = {"warm_up": "kl_warmup"}

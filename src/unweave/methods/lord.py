@@ -61,14 +61,25 @@ class LORD(Method):
     """
 
     content_std: Setting = 1.0
+    """Standard deviation of the noise on content codes."""
     content_decay: Setting = 1e-4
+    """Weight of the squared content codes."""
     encoder_weight: Setting = 10.0
+    """Weight of the prediction errors in the second stage."""
     second_stage: Setting = 0.5
+    """Share of the steps after which the second stage begins, more than 0 and less than 1."""
     perceptual: Perceptual = "laplacian"
+    """Perceptual distance: laplacian or vgg."""
     class_latents: Part = "half"
+    """Dimensions of the class code, the first ones: a number, or half of the latents."""
     class_factors: str = "class"
+    """Names of the factors that make up the class, with commas between them; class: the first categorical
+    factor; first: the first factor."""
     points: int = 10_000
+    """Number of training images."""
     decoder: Literal["concatenated", "adain"] = "concatenated"
+    """concatenated: both codes are inputs of the architecture's decoder; adain: the class code modulates
+    the decoder's layers, as in the paper."""
 
     name: ClassVar[str] = "lord"
     has_prior: ClassVar[bool] = False

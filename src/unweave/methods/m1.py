@@ -60,7 +60,10 @@ class M1(Method):
     """
 
     labels: int = 1000
+    """Number of labelled images."""
     factors: str = "all"
+    """The labelled factors: names with commas between them, class (the first categorical factor), first
+    or all."""
 
     name: ClassVar[str] = "m1"
     least: ClassVar[Mapping[str, int]] = {"labels": 1}

@@ -50,10 +50,16 @@ class M1M2(Method):
     """
 
     alpha: Setting = 1.0
+    """Weight of the classification of labelled images; 0.1 in the paper."""
     second_stage: Setting = 0.5
+    """Share of the steps after which M2 is trained."""
     features: int = 50
+    """Dimensions of the features that M1 learns and M2 models."""
     factors: str = "class"
+    """The labelled factors: names with commas between them, class (the first categorical factor), first
+    or all."""
     labels: int = 1000
+    """Number of labelled images."""
 
     name: ClassVar[str] = "m1_m2"
     own_networks: ClassVar[bool] = True

@@ -52,8 +52,12 @@ class M2(Method):
     """
 
     alpha: Setting = 1.0
+    """Weight of the classification of labelled images; 0.1 in the paper."""
     factors: str = "class"
+    """The labelled factors: names with commas between them, class (the first categorical factor), first
+    or all."""
     labels: int = 1000
+    """Number of labelled images."""
 
     name: ClassVar[str] = "m2"
     own_networks: ClassVar[bool] = True

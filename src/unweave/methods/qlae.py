@@ -40,9 +40,13 @@ class QLAE(Method):
     """
 
     lambda_quantize: Setting = 0.01
+    """Weight of the term that moves the values towards the codes; 0: the codebook stays fixed."""
     lambda_commit: Setting = 0.01
+    """Weight of the term that moves the codes towards the values."""
     decay: Setting = 0.1
+    """Weight decay of AdamW."""
     values_per_latent: int = 10
+    """Values of each dimension, 2 or more."""
 
     name: ClassVar[str] = "qlae"
     has_prior: ClassVar[bool] = False

@@ -91,12 +91,20 @@ class SemiSupervised(Method):
     """
 
     gamma_sup: Setting = 1.0
+    """Weight of the loss on labelled images."""
     supervised_loss: Literal["xent", "l2", "embed", "cov"] = "xent"
+    """The loss on labelled images: xent, l2, embed or cov."""
     labels: int = 100
+    """How many images have labels."""
     labeller: Literal["perfect", "binned", "noisy", "permuted", "partial"] = "perfect"
+    """What labels say: perfect, binned (5 values), noisy (10% replaced), permuted or partial (two
+    factors)."""
     annealing: Literal["fixed", "anneal", "fine_tune"] = "fixed"
+    """How gamma_sup changes: fixed, anneal or fine_tune."""
     annealing_steps: Setting = 100_000.0
+    """Updates over which gamma_sup changes, with anneal and fine_tune."""
     train_percentage: int = 100
+    """Percentage of the labelled images that are trained on; the others are held out."""
 
     citation: ClassVar[str] = CITATION
     least: ClassVar[Mapping[str, int]] = {"labels": 1, "train_percentage": 1}
@@ -197,6 +205,7 @@ class S2BetaVAE(SemiSupervised):
     """
 
     beta: Setting = BetaVAE.beta
+    """Weight of the KL divergence from the prior."""
 
     name: ClassVar[str] = "s2_beta_vae"
     strength: ClassVar[str | None] = BetaVAE.strength
@@ -215,8 +224,11 @@ class S2AnnealedVAE(SemiSupervised):
     """
 
     gamma: Setting = AnnealedVAE.gamma
+    """Weight of the distance from the capacity."""
     c_max: Setting = AnnealedVAE.c_max
+    """The largest capacity, in nats."""
     iteration_threshold: Setting = AnnealedVAE.iteration_threshold
+    """The update at which the capacity is c_max; 1 means from the start."""
 
     name: ClassVar[str] = "s2_annealed_vae"
     strength: ClassVar[str | None] = AnnealedVAE.strength
@@ -235,7 +247,9 @@ class S2FactorVAE(SemiSupervised):
     """
 
     gamma: Setting = FactorVAE.gamma
+    """Weight of the total correlation."""
     second_batch: bool = FactorVAE.second_batch
+    """Shuffle the codes of a second batch, as in the paper's algorithm 2."""
 
     name: ClassVar[str] = "s2_factor_vae"
     run_defaults: ClassVar[Mapping[str, Any]] = FactorVAE.run_defaults
@@ -255,9 +269,13 @@ class S2BetaTCVAE(SemiSupervised):
     """
 
     alpha: Setting = BetaTCVAE.alpha
+    """Weight of the mutual information."""
     beta: Setting = BetaTCVAE.beta
+    """Weight of the total correlation."""
     gamma: Setting = BetaTCVAE.gamma
+    """Weight of the divergences of the dimensions."""
     estimator: Estimator = BetaTCVAE.estimator
+    """Estimator of the aggregate posterior: weighted or stratified."""
 
     name: ClassVar[str] = "s2_beta_tcvae"
     strength: ClassVar[str | None] = BetaTCVAE.strength
@@ -276,7 +294,9 @@ class S2DIPVAE1(SemiSupervised):
     """
 
     lambda_od: Setting = DIPVAE1.lambda_od
+    """Weight of the covariances."""
     lambda_d_factor: Setting = DIPVAE1.lambda_d_factor
+    """Weight of the variances, in units of lambda_od."""
 
     name: ClassVar[str] = "s2_dip_vae_i"
     strength: ClassVar[str | None] = DIPVAE1.strength
@@ -295,7 +315,9 @@ class S2DIPVAE2(SemiSupervised):
     """
 
     lambda_od: Setting = DIPVAE2.lambda_od
+    """Weight of the covariances."""
     lambda_d_factor: Setting = DIPVAE2.lambda_d_factor
+    """Weight of the variances, in units of lambda_od."""
 
     name: ClassVar[str] = "s2_dip_vae_ii"
     strength: ClassVar[str | None] = DIPVAE2.strength

@@ -76,14 +76,23 @@ class StyleGAN2(Method):
     """
 
     codes: CodeSpace = "w"
+    """What the encoder guesses: w, after the mapping, or z, before it."""
     r1_gamma: Setting = 1.0
+    """Weight of the R1 penalty, halved in the loss."""
     pl_weight: Setting = 2.0
+    """Weight of the path length regularisation."""
     style_mixing_prob: Setting = 0.9
+    """Share of the generated images with two codes, 0 to 1."""
     ema: Setting = 0.998
+    """Decay of the moving average of the generator's weights, 0 to 1."""
     encoder_from: Setting = 0.5
+    """Share of the steps after which the encoder starts."""
     mapping_layers: int = 8
+    """Dense layers of the mapping, 1 or more."""
     channel_base: int = 1024
+    """Features of resolution r have channel_base / r channels, at most channel_max."""
     channel_max: int = 64
+    """The most channels of features, and the width of the mapping."""
 
     name: ClassVar[str] = "style_gan2"
     own_networks: ClassVar[bool] = True

@@ -107,8 +107,12 @@ class Supervised(Method):
     """
 
     supervised_loss: SupervisedLoss = "xent"
+    """The loss: xent, l2, embed or softmax."""
     factors: str = "all"
+    """The labelled factors: names with commas between them, class (the first categorical factor), first
+    or all."""
     labels: int = 100
+    """Number of labelled images."""
 
     name: ClassVar[str] = "supervised"
     own_networks: ClassVar[bool] = True

@@ -52,10 +52,15 @@ class Tripod(Method):
     """
 
     lambda_klm: Setting = 1e-4
+    """Weight of the dependence of codes."""
     lambda_nhp: Setting = 1e-2
+    """Weight of the interaction of codes in the decoder."""
     epsilon: Setting = 0.1
+    """Step of second differences, in standard deviations of the codes; above 0."""
     num_perturbations: int = 2
+    """Random vectors of each kind for each image, 2 or more."""
     values_per_latent: int = 12
+    """Values of each dimension, 2 or more."""
 
     name: ClassVar[str] = "tripod"
     has_prior: ClassVar[bool] = False

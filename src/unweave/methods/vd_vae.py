@@ -101,11 +101,17 @@ class VDVAE(Method):
     """
 
     layers: int = 8
+    """Layers of latents, 1 or more; one for each resolution from 1 x 1 up, again and again."""
     width: int = 64
+    """Channels of the features."""
     zdim: int = 16
+    """Latents of a layer at each place."""
     plain_blocks: int = 0
+    """Further residual blocks of the decoder without latents."""
     skip_threshold: Setting = 400.0
+    """The norm of a gradient at which an update is skipped; 0: none is."""
     ema_rate: Setting = 0.999
+    """Decay of the moving average of the weights; 0: the last weights are used."""
 
     name: ClassVar[str] = "vd_vae"
     own_networks: ClassVar[bool] = True

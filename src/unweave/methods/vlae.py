@@ -37,6 +37,7 @@ class VLAE(Method):
     """
 
     beta: Setting = 1.0
+    """Weight of the KL divergence from the prior."""
 
     name: ClassVar[str] = "vlae"
     own_networks: ClassVar[bool] = True
