@@ -64,7 +64,6 @@ def test_blocks_name_tokens_and_test_data_have_tokens_too() -> None:
             {"metrics": "mig"},
             "mig cannot be measured here: it measures single numbers, and these codes are 2",
         ),
-        ({}, 'Use metrics="blocks" to compare tokens, or evaluate(codes.reshape(len(codes), -1), factors)'),
         ({"blocks": {"a": [0], "b": [2]}}, 'must name tokens from 0 to 1; block "b" has 2.'),
         (
             {"log_var": np.zeros((600, 6))},
@@ -77,6 +76,16 @@ def test_what_does_not_fit_tokens_is_refused(options: dict[str, Any], message: s
     with pytest.raises(UnweaveError) as caught:
         unweave.evaluate(TOKENS, FACTORS, points=POINTS, **options)
     assert message in str(caught.value)
+
+
+def test_a_suite_without_scores_of_blocks_gives_those_of_blocks() -> None:
+    """So that `evaluate(tokens, factors)` measures something, with a note on what was left out."""
+    scores = unweave.evaluate(TOKENS, FACTORS, points=(100, 50))
+    assert scores["block_mig"] > 0.7
+    assert dict(scores) == dict(unweave.evaluate(TOKENS, FACTORS, metrics="blocks", points=(100, 50)))
+    [note] = [note for note in scores.notes if "were left out" in note]
+    assert note.startswith("beta_vae_score, factor_vae_score, mig, dci, sap, modularity and explicitness")
+    assert "or evaluate(codes.reshape(len(codes), -1), factors) to measure each number" in note
 
 
 def test_an_encoder_of_tokens_says_what_to_do() -> None:

@@ -16,6 +16,8 @@ from unweave.metrics.factor_kinds import for_kinds
 from unweave.metrics.lookup import Asked, metrics_named, named_singly
 from unweave.metrics.metric import COUNTS, WIDE, Metric, Variant
 
+BLOCKS = "blocks"  # the suite for codes of tokens
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -35,7 +37,7 @@ class Wanted:
         return not self.by_name
 
     def possible(self, source: Source) -> Choice:
-        """The metrics that a source can give."""
+        """The metrics that a source can give; of tokens, those of blocks if no other can be measured."""
         chosen, left_out = [], {}
         for metric in self.metrics:
             reason = obstacle_of(metric.needs, source)
@@ -47,6 +49,8 @@ class Wanted:
                 chosen.append(for_kinds(metric, source.kinds, source.missing) if source.kinds else metric)
             else:
                 left_out[metric.name] = reason
+        if not chosen and source.tokens is not None and not _any_of_blocks(self.metrics):
+            return replace(Wanted.of(BLOCKS).possible(source), left_out=left_out)
         return Choice(tuple(chosen), self.by_name, left_out)
 
 
@@ -83,6 +87,10 @@ class Choice:
 def _replaced(metric: Metric, variant: Variant | None) -> Metric:
     """The metric as the variant computes it; unchanged without one."""
     return metric if variant is None else replace(metric, **variant._asdict())
+
+
+def _any_of_blocks(metrics: Sequence[Metric]) -> bool:
+    return any("blocks" in metric.inputs.arguments for metric in metrics)
 
 
 def _says_nothing(metric: Metric, source: Source) -> bool:

@@ -82,7 +82,7 @@ def evaluate(
     - `evaluate(encode, data="dsprites")`: a function, a torch module, an ONNX file or a transformer of
       scikit-learn; see `unweave.evaluation.encoders.encoder_of` for how each is called.
     - `evaluate(run)`, `evaluate("runs/...")`: a run, on the data that it was trained on, or on `data`.
-    - `evaluate(tokens, factors, metrics="blocks")`: codes (n, k, d) are k blocks of d numbers.
+    - `evaluate(tokens, factors)`: codes (n, k, d) are k blocks of d numbers, and get the scores of blocks.
 
     `on` says which part of data with a condition is measured: "training" is what the data draws, "all" are
     all combinations of factors, and "held_out" is what was held out. Metrics that fit something then fit it
