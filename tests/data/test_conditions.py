@@ -72,6 +72,7 @@ def test_spellings_that_mean_the_same_have_one_name(written: str, expected: str)
         ("hold(shap=1)", r'at character 6: there is no factor "shap"\. Did you mean "shape"\? Write'),
         ("hold(x~1)", r'at character 7: expected "<=" or .*, got "~1\)"'),
         ("hold(x=1.5)", "expected a whole number"),
+        (f"hold(x={'9' * 5000})", "expected a whole number of at most 40 digits"),
         ("hold(x=5..2)", r"the range 5\.\.2 has no values"),
         ("hold(x<4,x>5)", "no value of x satisfies all tests"),
         ("hold(x>=0)", "leaves nothing to draw"),

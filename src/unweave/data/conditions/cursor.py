@@ -10,6 +10,7 @@ from unweave.errors import UnweaveError
 
 NAME = re.compile(r"[^\W\d][\w-]*")
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+MOST_DIGITS = 40
 SPACE = re.compile(r"\s*")
 AFTER_NAME = re.compile(r"(?![\w-])")
 AFTER_LABEL = re.compile(r"\s*([,)|]|\.\.|$)")
@@ -68,9 +69,9 @@ class Cursor:
     def whole(self) -> int | None:
         """The whole number that is next, or None."""
         start, text = self.at, self._match(NUMBER)
-        if text and not text.isdigit():
+        if text and (not text.isdigit() or len(text) > MOST_DIGITS):
             self.at = start
-            raise self.error("a whole number")
+            raise self.error(f"a whole number of at most {MOST_DIGITS} digits")
         return int(text) if text else None
 
     def error(self, expected: str, at: int | None = None) -> UnweaveError:
