@@ -1,4 +1,4 @@
-"""How fast images and factors are made, beside the plain way: `python benchmarks/data.py`.
+"""How fast images and factors are made, compared with the plain way: `python benchmarks/data.py`.
 
 One thread, everything warm; a rate is the best of five rounds, a ratio is ours over the plain way's.
 """

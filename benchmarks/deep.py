@@ -128,7 +128,7 @@ def clusters(run: Run) -> Mapping[str, float]:
 
 @dataclass(frozen=True)
 class Case:
-    """A method, made for the data, with the steps of its runs and what is measured besides scores."""
+    """A method, made for the data, with the steps of its runs and what is measured populations scores."""
 
     method: Callable[[GroundTruth], Method]
     steps: int
@@ -272,10 +272,10 @@ def results_of(
     """The row of each run of a case in the table, and the pictures of the first."""
     with tempfile.TemporaryDirectory() as place:
         runs, seconds = trained(specs, truth, Path(place), device)
-        beside = {"runs": len(runs), "seconds": round(seconds, 1)}
+        population = {"runs": len(runs), "seconds": round(seconds, 1)}
         for run in runs:
             pictures = rows_of(label, run, truth) if run is runs[0] else []
-            yield scores_of(label, CASES[label], run) | beside, pictures
+            yield scores_of(label, CASES[label], run) | population, pictures
 
 
 def rates_of(label: str, truth: GroundTruth, length: Length) -> dict[str, Any]:

@@ -224,7 +224,7 @@ def _say_hours(table: Table, rates: Mapping[tuple[str, int], float]) -> None:
 
 
 def main() -> None:
-    """Print the table, and write it down if told where."""
+    """Print the table, and write it to a file if one is given."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--sizes", default="1,4,10,16,32,64,128", help="sizes of populations")
     parser.add_argument("--precisions", default="bf16,tf32,float32")

@@ -1,4 +1,4 @@
-"""What rounding leaves of the gradients of trained runs: whether their methods bear bf16, and tf32 on a GPU.
+"""What rounding leaves of the gradients of trained runs: whether their methods can train in bf16 and tf32.
 
     python benchmarks/gradient_precision.py RUN... --data dsprites
 
@@ -29,7 +29,7 @@ from unweave.training.update import Update
 
 def gradients(folder: RunFolder, data: GroundTruth, precision: Precision, step: int) -> dict[str, Tensor]:
     """Of each player, all its parameters in one; every player in that precision, whatever it asks for."""
-    # Methods that refuse bf16 are asked all the same: networks are told of it, and not the spec.
+    # Methods that refuse bf16 are measured too: the precision is set for the networks, and not in the spec.
     context: Precision = "float32" if precision == "bf16" else precision
     device, spec = pick_device("auto"), replace(folder.spec, precision=context)
     source = HostBatches(data, device)
@@ -53,8 +53,8 @@ def rows_of(folder: RunFolder, data: GroundTruth) -> list[str]:
     rounded = {name: gradients(folder, data, name, last) for name in _precisions()}
     lines = []
     for player, gradient in exact.items():
-        beside = [*(found[player] for found in rounded.values()), other[player]]
-        cosines = [f"{float(cosine_similarity(gradient, each, dim=0)):.3f}" for each in beside]
+        others = [*(found[player] for found in rounded.values()), other[player]]
+        cosines = [f"{float(cosine_similarity(gradient, each, dim=0)):.3f}" for each in others]
         lines.append(f"| `{folder.spec.method.name}` | {player} | {' | '.join(cosines)} |")
     return lines
 

@@ -4,7 +4,7 @@
     python benchmarks/info_gan.py RUN... --as-published
 
 Each RUN is the folder of a run on dSprites. The first line takes the scores that `unweave evaluate` kept in
-them, of runs of any number of steps; the second measures trained runs anew.
+them, of runs of any number of steps; the second measures trained runs again.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ table of all of them. Compiling happens once a machine and is stated apart.
 
 `--sklearn shape,scale` (or `all`: six minutes) also fits the models of these factors, 10,000 points, by
 scikit-learn: GradientBoostingClassifier with its defaults and its two accuracies, which is plain DCI, and
-LogisticRegressionCV(Cs=10, cv=KFold(5)) a class. Beside the times stand the largest differences of an
+LogisticRegressionCV(Cs=10, cv=KFold(5)) a class. Next to the times are the largest differences of an
 importance and of a test accuracy.
 
 `--wide 768` measures the headline scores, of which `quick` is a part, of so many codes of 10,000 points; the
@@ -17,7 +17,7 @@ writes the table. `--peers` compares the scores without labels with the
 formulas of disentanglement_lib, written with NumPy and SciPy, and DCI by support vector machines and forests
 with plain calls of scikit-learn.
 
-All seconds are those of the CPU, so that a busy machine changes little; wall time stands beside.
+All seconds are those of the CPU, so that a busy machine changes little; wall time follows.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ def time_suite(data: Data) -> None:
 
 
 def compare_trees(data: Data, names: list[str]) -> None:
-    """Print a line a factor for boosted trees, beside scikit-learn's."""
+    """Print a line a factor for boosted trees, next to scikit-learn's."""
     (codes, factors), (test_codes, test_factors) = data.train, data.test
     sums = np.zeros(2)
     for name in names:
@@ -284,7 +284,7 @@ def compare_trees(data: Data, names: list[str]) -> None:
 
 
 def compare_logistic(data: Data, names: list[str]) -> None:
-    """Print a line a factor for the logistic regression with cross-validated C, beside scikit-learn's."""
+    """Print a line a factor for the logistic regression with cross-validated C, next to scikit-learn's."""
     (codes, factors), (test_codes, test_factors) = data.train, data.test
     for name in names:
         labels, held_out = (table[:, list(SIZES).index(name)] for table in (factors, test_factors))

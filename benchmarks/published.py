@@ -1,4 +1,4 @@
-"""Runs of the published study's settings beside its published models, setting by setting.
+"""Runs of the published study's settings next to its published models, setting by setting.
 
     unweave study run locatello2019_mini -o STUDY
     unweave study collect STUDY

@@ -22,7 +22,7 @@ NAMES = {
 
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:
-    """What all such scripts can be told."""
+    """The options that all such scripts have."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )

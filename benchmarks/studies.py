@@ -75,7 +75,7 @@ def work_alone(spec: StudySpec, runs: int = 1280) -> float:
 
 
 def shaken(folder: Path, runs: int, kills: int) -> None:
-    """A study of tiny real runs beside one whose workers and drivers are killed."""
+    """A study of tiny real runs next to one whose workers and drivers are killed."""
     (folder / "study.toml").write_text(STUDY.format(last=max(0, runs // 6 - 1)))
     start_time = time.perf_counter()
     start(folder / "calm", 3).wait()

@@ -1,10 +1,10 @@
-"""Does weak supervision pay? Ada-GVAE, which learns from pairs, beside beta-VAEs, which learn from images.
+"""Does weak supervision pay? Ada-GVAE, which learns from pairs, next to beta-VAEs, which learn from images.
 
     unweave study run locatello2020_weak -o STUDY
     unweave study collect STUDY
     python benchmarks/weak_supervision.py STUDY/results.parquet PUBLISHED --figure weak_supervision.png
 
-PUBLISHED is the folder of the published results, whose beta-VAEs stand beside the own ones. A table of
+PUBLISHED is the folder of the published results, whose beta-VAEs are compared with the own ones. A table of
 medians in Markdown is printed.
 """
 

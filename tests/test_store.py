@@ -104,7 +104,7 @@ def test_folders_of_others_are_refused(folder: RunFolder, tmp_path: Path) -> Non
     with refused('other data of the name "tiny": data_source was made up, and is found. Choose another'):
         folder.create(SPEC, ORIGIN | {"data_source": "found"})
     (tmp_path / "mine").mkdir()
-    RunFolder(tmp_path / "mine").create(SPEC, ORIGIN)  # an empty folder is nobody's
+    RunFolder(tmp_path / "mine").create(SPEC, ORIGIN)  # an empty folder belongs to no run
     (tmp_path / "file").write_text("keep")
     with refused("has files that are not of a run"):
         RunFolder(tmp_path / "file").create(SPEC, ORIGIN)

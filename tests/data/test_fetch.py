@@ -203,7 +203,7 @@ def test_a_mirror_continues_what_another_began(site: Site, folder: Path) -> None
     urls = (f"{site.address}/a.npz", f"{site.address}/mirror.npz")
     fetch("toy", [OfficialFile("a.npz", SHA256, SIZE, urls)], folder)
     assert (folder / "a.npz").read_bytes() == CONTENT
-    # The version is told only to the address that gave it.
+    # The version is sent only to the address that gave it.
     assert site.requests[1] == ("/mirror.npz", "bytes=1000-", None, 206)
 
 

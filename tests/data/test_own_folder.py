@@ -1,4 +1,4 @@
-"""Folders of real picture files, written by Pillow, with tables beside them."""
+"""Folders of real picture files, written by Pillow, with tables next to them."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_who_makes_the_images(run: Run, truth: GroundTruth, monkeypatch: pytest.
     assert factor_encoder(run, truth) is None, "on a CPU"
     assert factor_encoder(lambda images: images, truth) is None, "no run"
     assert factor_encoder(OnGpu(run), TINY) is None, "its grid is encoded once"
-    assert factor_encoder(OnGpu(run), replace(TINY, stochastic=True)) is None, "nobody says what it draws"
+    assert factor_encoder(OnGpu(run), replace(TINY, stochastic=True)) is None, "what it draws is not known"
     room -= 1
     assert factor_encoder(OnGpu(run), truth) is None, "too large"
 

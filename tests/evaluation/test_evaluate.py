@@ -96,7 +96,7 @@ def test_suites_hold_known_metrics() -> None:
     assert set(SUITES["headline"]) < set(SUITES["study"]) < set(SUITES["all"])
 
 
-def test_every_metric_gives_the_same_score_whatever_is_asked_beside_it() -> None:
+def test_every_metric_gives_the_same_score_whatever_is_asked_with_it() -> None:
     factors = grid(*SIZES, repeats=4)
     codes, log_var = codes_of(factors), np.full((len(factors), 3), -2.0)
     options: dict[str, Any] = {"log_var": log_var, "points": (100, 50)}
@@ -227,9 +227,9 @@ def test_a_run_is_scored_by_its_codes(run: unweave.Run) -> None:
 def test_looking_up_and_encoding_agree(run: unweave.Run) -> None:
     """Codes that were looked up in the grid are those that encoding the points gives."""
     alone = unweave.evaluate(run, metrics="mig", points=POINTS)
-    beside = unweave.evaluate(run, metrics="beta_vae_score, mig", points=POINTS)
-    assert alone["mig"] == pytest.approx(beside["mig"], abs=1e-9)
-    assert alone.images == beside.images == len(TINY)
+    together = unweave.evaluate(run, metrics="beta_vae_score, mig", points=POINTS)
+    assert alone["mig"] == pytest.approx(together["mig"], abs=1e-9)
+    assert alone.images == together.images == len(TINY)
     few = unweave.evaluate(run, metrics="mig", points=(20, 9))
     assert few.images == 58, "points are encoded as they are drawn where the grid is larger"
 
@@ -247,19 +247,19 @@ def test_collections_are_scored_by_their_rows() -> None:
 
 
 def test_progress_is_told_by_one_metric_at_a_time() -> None:
-    told, busy = [], False
+    shown, busy = [], False
 
     def tell(done: int, total: int, what: str = "") -> None:
         nonlocal busy
         assert not busy
         busy = True
         time.sleep(0.01)
-        told.append((done, total, what))
+        shown.append((done, total, what))
         busy = False
 
     factors = drawn(SIZES, 100)
     unweave.evaluate(codes_of(factors), factors, metrics="mig, modularity, irs, med", jobs=4, tell=tell)
-    assert told == [(i, 4, "measuring") for i in range(1, 5)]
+    assert shown == [(i, 4, "measuring") for i in range(1, 5)]
 
 
 def test_progress_counts_the_repeats() -> None:

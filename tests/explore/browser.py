@@ -111,7 +111,7 @@ class Browser:
 
     def open(self, url: str) -> None:
         """Go to an address, and wait until the page has loaded."""
-        self.send("Page.navigate", url="about:blank")  # else a change of the hash alone would not load anew
+        self.send("Page.navigate", url="about:blank")  # so that a change of the hash alone loads again
         self.wait_for('location.href === "about:blank"')
         self.send("Page.navigate", url=url)
         self.wait_for('location.href !== "about:blank" && document.readyState === "complete"')

@@ -17,7 +17,7 @@ from unweave.explore.server import ExploreServer
 from unweave.explore.subject import subject_at
 
 STATUS = 'document.querySelector("[role=status]")?.textContent'
-TOLD = 'document.querySelector(".study-run-text").textContent'
+CARD = 'document.querySelector(".study-run-text").textContent'
 FRAMES = "(async () => { for (let i = 0; i < 5; i++) await new Promise(requestAnimationFrame); })()"
 PIXELS = (  # a number for each plot, that changes when its picture does
     "[...document.querySelectorAll('.study-plot canvas:first-child')].map((c) => { const d = "
@@ -156,9 +156,9 @@ def test_the_run_under_the_pointer_is_described_and_a_click_opens_it(browser: Br
     spot = place_of(page, 0.05, 0.95)
     page.move_mouse(*spot)
     page.wait_for('!document.querySelector(".study-card").hidden')
-    told = page.evaluate('document.querySelector(".study-card").textContent')
-    assert "FactorVAE on Cars3D, gamma=10, seed 1" in told
-    assert "SAP 0.95, MIG 0.05" in told
+    text = page.evaluate('document.querySelector(".study-card").textContent')
+    assert "FactorVAE on Cars3D, gamma=10, seed 1" in text
+    assert "SAP 0.95, MIG 0.05" in text
     page.drag(spot, spot)
     page.wait_for('location.hash.includes("run=0000000000000005")')
 
@@ -338,9 +338,9 @@ def test_runs_can_be_reached_with_keys(browser: Browser, address: str) -> None:
     page = opened(browser, address, x="mig", y="sap")
     page.evaluate('document.querySelector(".study-plot canvas").focus()')
     page.press("ArrowRight")
-    page.wait_for(f'{TOLD} === "β-VAE on Cars3D, beta=4, seed 0: SAP 1"')
+    page.wait_for(f'{CARD} === "β-VAE on Cars3D, beta=4, seed 0: SAP 1"')
     page.press("ArrowRight")
-    page.wait_for(f'{TOLD} === "FactorVAE on Cars3D, gamma=10, seed 0: SAP 0.99"')
+    page.wait_for(f'{CARD} === "FactorVAE on Cars3D, gamma=10, seed 0: SAP 0.99"')
     page.press("p")
     page.wait_for('document.querySelector(".study-pair").textContent.includes("0000000000000001")')
     page.press("Enter")

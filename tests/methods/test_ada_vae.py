@@ -1,4 +1,4 @@
-"""Ada-GVAE, Ada-ML-VAE and their kin: which dimensions are shared, by hand and in the published code."""
+"""Ada-GVAE, Ada-ML-VAE and their variants: which dimensions are shared, by hand and in the published code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.distributions.sharing import average, product
 
 ADAPTIVE = pytest.mark.parametrize("kind", [AdaGVAE, AdaMLVAE])
-TOLD = pytest.mark.parametrize("kind", [GVAELabels, MLVAELabels])
+LABELLED = pytest.mark.parametrize("kind", [GVAELabels, MLVAELabels])
 
 
 def rule(kind: type[Method], pair: Gaussian) -> Gaussian:
@@ -61,7 +61,7 @@ def test_the_nearest_are_shared_where_k_is_known(kind: type[AdaGVAE | AdaMLVAE],
     assert own_dimensions(kind(k_known=True), posterior, labels) == expected
 
 
-@TOLD
+@LABELLED
 def test_dimensions_follow_the_factors_where_they_are_known(kind: type[GVAELabels | MLVAELabels]) -> None:
     labels = torch.tensor([[1, 0, 2], [1, 5, 0]])  # the second and the third factor have changed
     assert own_dimensions(kind(), pair([9.0, 0.1, 0.2, 9.0, 9.0]), labels) == [1, 2]

@@ -40,7 +40,7 @@ def awkward_codes() -> dict[str, NDArray[Any]]:
         "huge copied": np.hstack([plain, plain]) * 1e307,
         "huge and dead": np.hstack([plain * 1e307, 0 * plain]),
         "tiny": plain * 1e-320,
-        "huge beside tiny": np.hstack([plain * 1e307, plain * 1e-307]),
+        "huge and tiny": np.hstack([plain * 1e307, plain * 1e-307]),
         "float16": plain.astype(np.float16),
         "largest float16": (plain > 1.5).astype(np.float16) * np.finfo(np.float16).max,
         "float32": plain.astype(np.float32),

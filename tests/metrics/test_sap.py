@@ -73,8 +73,8 @@ def test_a_copied_code_scores_zero() -> None:
 def test_a_single_code_is_compared_with_a_dead_one(continuous: bool) -> None:
     codes, factors = sample(4)
     alone = sap(codes[:, :1], factors, continuous=continuous)
-    beside = np.column_stack([codes[:, 0], np.full(len(codes), 3.7)])
-    assert alone == sap(beside, factors, continuous=continuous)
+    together = np.column_stack([codes[:, 0], np.full(len(codes), 3.7)])
+    assert alone == sap(together, factors, continuous=continuous)
     assert alone > 0.05
 
 

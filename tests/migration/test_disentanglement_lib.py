@@ -53,7 +53,7 @@ DOWNSTREAM = {
     "downstream_task.num_test": "5000",
     "predictor.predictor_fn": "@gradient_boosting_classifier",
 }
-# The evaluations of the published study, with results that can be told apart.
+# The evaluations of the published study, with results that can be distinguished.
 STUDY = [
     (BETA_VAE, {"train_accuracy": 0.11, "eval_accuracy": 0.12}),
     (FACTOR_VAE, {"train_accuracy": 0.21, "eval_accuracy": 0.22, "num_active_dims": 10}),

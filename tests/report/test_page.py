@@ -238,7 +238,7 @@ def test_a_browser_shows_the_page_without_errors(report: Path, tmp_path: Path) -
     ]
     flags += ["--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}"]
     flags += ["--enable-logging=stderr", "--virtual-time-budget=10000", "--dump-dom"]
-    # What is not on the disk goes to a port on which nobody listens, so a request would be an error.
+    # What is not on the disk goes to a port on which no process listens, so a request would be an error.
     flags += ["--proxy-server=127.0.0.1:9", "--log-level=0"]
     done = subprocess.run(
         [CHROMIUM, *flags, (report / "index.html").as_uri()],

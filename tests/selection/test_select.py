@@ -1,4 +1,4 @@
-"""Selection over trained runs: scores against a slow computation, what is kept, what is refused."""
+"""Selection over trained runs: scores against a slow computation, kept scores, refused input."""
 
 import shutil
 from dataclasses import replace

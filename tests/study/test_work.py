@@ -136,7 +136,7 @@ def test_the_command_says_it_too(
         ("dsprites", True, True, "cpu"),  # its grid was encoded by the process that trains
         ("color_dsprites", True, True, "cuda:1"),
         ("color_dsprites", True, False, "cpu"),
-        ("dsprites", False, False, "cuda:1"),  # told to, and alone
+        ("dsprites", False, False, "cuda:1"),  # stated, and alone
     ],
 )
 def test_where_a_run_encodes_for_its_measures(

@@ -30,7 +30,7 @@ ORIGIN = {
 
 
 def tiny_spec(seeds: str = "0-4", **fields: Any) -> StudySpec:
-    """Ten runs of five steps, unless told otherwise."""
+    """Ten runs of five steps, unless stated otherwise."""
     shared = {"data": "dsprites", "seed": seeds, "steps": 5, "batch": 4, "latents": 2}
     runs = grid([{"name": "beta_vae", "beta": [1, 4]}], **shared)
     return StudySpec("tiny", runs, **({"metrics": "mig, modularity", "points": (60, 30)} | fields))

@@ -127,7 +127,7 @@ def test_what_becomes_resident(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not resident(SPRITES, CPU)
     assert not resident(_collection())
     assert resident(hold_out(TRUTHS["colour"], [{"shape": 0}]))
-    assert not resident(replace(SPRITES, stochastic=True)), "nobody says what it draws"
+    assert not resident(replace(SPRITES, stochastic=True)), "what it draws is not known"
     room -= 1
     assert not resident(TRUTHS["noise"]), "too large"
 

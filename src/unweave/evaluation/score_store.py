@@ -217,7 +217,7 @@ def kept_scores(folder: RunFolder, on: Part = "training") -> list[Scores]:
     except (OSError, ValueError) as error:
         raise UnweaveError(f"cannot read {path}: {error}. Delete it to measure the run again.") from error
     if not isinstance(record, dict) or "schema" not in record:
-        return []  # of a version whose scores did not say from which points they are: measured anew
+        return []  # of a version whose scores did not say from which points they are: measured again
     try:
         return [Scores.from_dict(part) for part in record["evaluations"]]
     except (KeyError, TypeError, UnweaveError) as error:

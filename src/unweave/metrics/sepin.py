@@ -115,7 +115,7 @@ def _log_averages(means, scale, log_scale, rows, noise):  # type: ignore[no-unty
             after = 0.0
             for i in range(
                 d - 1, -1, -1
-            ):  # sums, not differences: those lose all digits beside a huge distance
+            ):  # sums, not differences: those lose all digits next to a huge distance
                 logs[d + i] += after
                 after += logs[i]
             for j in range(2 * d + 1):

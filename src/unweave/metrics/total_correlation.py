@@ -55,7 +55,7 @@ def total_correlation(codes: ArrayLike, jitter: float = 1e-5) -> float:
         return 0.0
     products, sums, exponents = products[np.ix_(alive, alive)], sums[alive], exponents[alive]
     variance = sums / (len(table) - 1)
-    with np.errstate(over="ignore"):  # beside tiny codes the jitter is infinite, and nothing is left of them
+    with np.errstate(over="ignore"):  # next to tiny codes the jitter is infinite, and nothing is left of them
         damped = np.sqrt(variance / (variance + np.ldexp(float(jitter), -2 * exponents)))
     unit = damped / np.sqrt(sums)
     matrix = unit[:, None] * products * unit  # of correlations, damped by the jitter: no scale is left
@@ -139,7 +139,7 @@ def _centred_products(table: NDArray[np.float64]) -> NDArray[np.float64]:
         block = table[first : first + BLOCK]
         part = np.subtract(block, mean, out=centred[: len(block)])
         products += part.T @ part
-    # A spread that is small beside the mean is rounding, or a dead code: take the mean out exactly.
+    # A spread that is small compared with the mean is rounding, or a dead code: take the mean out exactly.
     doubtful = np.diag(products) <= len(table) * (DOUBTFUL * mean) ** 2
     if doubtful.any():
         moved = table - np.where(doubtful, table[0], mean)
