@@ -53,6 +53,7 @@ LEFT_OUT = {
     "block_separation",
     "block_mig",
     "swap_consistency",
+    "downstream_reduced",
     "downstream_strong",
     "fairness_trees",
     "fairness_logistic",

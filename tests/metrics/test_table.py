@@ -62,7 +62,7 @@ CHANGES: dict[Change, NDArray[np.float64]] = {
     "dead": np.eye(3, 5),
 }
 # A squared distance of such codes has no place in a float.
-HUGE = ("huge", "largest", "huge copied", "huge and dead", "huge beside tiny")
+HUGE = ("huge", "largest", "huge copied", "huge and dead", "huge and tiny")
 REFUSED = {(name, kind) for name in ("wasserstein_correlation", "beta_vae_score", "elbo") for kind in HUGE}
 # Scores that ask how much is known, not how it is laid out.
 BLIND_TO_ROTATION = {
@@ -80,6 +80,7 @@ BLIND_NUMBERS = (
     "linear_ratio",
     "rank_correlation",
     "reconstructed",
+    "reduced_accuracy",  # best at chance
 )  # parts of a score that a rotation leaves as they are
 # Changes that move a score only for some codes: a copy helps where one code is the best for two factors.
 OFTEN_UNCHANGED: set[tuple[str, Change]] = {

@@ -26,6 +26,7 @@ from unweave.metrics.dci_es_mlp import dci_es_mlp
 from unweave.metrics.dcimig import dcimig
 from unweave.metrics.downstream import Downstream, downstream, statistical_efficiency
 from unweave.metrics.downstream_circular import DownstreamCircular, downstream_circular
+from unweave.metrics.downstream_reduced import DownstreamReduced, downstream_reduced
 from unweave.metrics.downstream_strong import DownstreamStrong, downstream_strong
 from unweave.metrics.elbo import ELBO, elbo
 from unweave.metrics.equivariance import Equivariance, equivariance
@@ -79,6 +80,7 @@ __all__ = [
     "BlockSeparation",
     "Downstream",
     "DownstreamCircular",
+    "DownstreamReduced",
     "DownstreamStrong",
     "Equivariance",
     "Explicitness",
@@ -106,6 +108,7 @@ __all__ = [
     "dcimig",
     "downstream",
     "downstream_circular",
+    "downstream_reduced",
     "downstream_strong",
     "elbo",
     "equivariance",

@@ -1,4 +1,4 @@
-"""The part of the table of metrics about predicting factors: of circles, and under a shift."""
+"""The part of the table of metrics about predicting factors: of circles, without codes, and under a shift."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 
 from unweave.metrics import citations
 from unweave.metrics.downstream_circular import downstream_circular
+from unweave.metrics.downstream_reduced import downstream_reduced
 from unweave.metrics.downstream_strong import downstream_strong
 from unweave.metrics.metric import Metric
 
@@ -26,6 +27,23 @@ DOWNSTREAM: tuple[Metric, ...] = (
             "dSprites looks the same after a quarter turn.",
         ),
         factors_as="positions",
+    ),
+    Metric(
+        "downstream_reduced",
+        downstream_reduced,
+        "downstream_reduced[trees100,removed1]",
+        "codes+test",
+        "What do the other codes know of a factor whose most important code is removed?",
+        citations.LOCATELLO2020,
+        frozenset({"scale"}),
+        range=(-1.0, 1.0),
+        flaws=(
+            "Of reduced_accuracy lower is better, down to chance. Of the other numbers higher is better.",
+            "A factor that needs two codes, such as an angle, counts as leaking. In Python, `removed` is the "
+            "number of codes that are removed.",
+            "Trees cut along the codes, so they prefer codes that hold one factor each.",
+        ),
+        least_factors=2,
     ),
     Metric(
         "downstream_strong",
