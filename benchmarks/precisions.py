@@ -1,4 +1,4 @@
-"""The same runs in several precisions next to the published models: do they differ more than seeds do?
+"""The same runs in several precisions next to the published models: the differences, in deviations of seeds.
 
     python benchmarks/precisions.py PUBLISHED bf16=A.parquet tf32=B.parquet float32=C.parquet --csv all.csv
 
