@@ -128,7 +128,7 @@ def clusters(run: Run) -> Mapping[str, float]:
 
 @dataclass(frozen=True)
 class Case:
-    """A method, made for the data, with the steps of its runs and what is measured populations scores."""
+    """A method, made for the data, with the steps of its runs and what is measured besides scores."""
 
     method: Callable[[GroundTruth], Method]
     steps: int

@@ -108,8 +108,17 @@ def test_every_public_module_has_a_page_of_the_reference() -> None:
     assert stated == [module for module in stated if f"<!-- public names of {module} -->" in pages]
 
 
-def test_links_of_readme_and_contributing_lead_to_files() -> None:
-    for page in (DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md"):
+def test_the_list_of_benchmarks_is_complete() -> None:
+    folder = DOCS.parent / "benchmarks"
+    listed = set(re.findall(r"`([\w*]+\.(?:py|toml))`", (folder / "README.md").read_text()))
+    assert {name for pattern in listed for name in (path.name for path in folder.glob(pattern))} == {
+        path.name for path in folder.iterdir() if path.suffix in (".py", ".toml")
+    }
+
+
+def test_links_of_pages_outside_the_docs_lead_to_files() -> None:
+    for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md", "zoo/README.md"):
+        page = DOCS.parent / name
         links = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", page.read_text())
         assert [link for link in links if not (page.parent / link).exists()] == []
 

@@ -10,7 +10,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "zoo/README.md")),
+    *(
+        ROOT / name
+        for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", "zoo/README.md")
+    ),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 MODULES = sorted(
