@@ -56,9 +56,7 @@ def test_chairs_that_are_not_complete(tmp_path: Path) -> None:
         load("chairs3d", tmp_path)
     write_chairs(tmp_path / "chairs3d")
     save_colour(tmp_path / "chairs3d/9f00/renders/image_070_p040_t000_r096.png", (1, 1, 1))
-    with pytest.raises(
-        UnweaveError, match=r"it has 5, and image_070_p040_t000_r096.png is another view"
-    ):
+    with pytest.raises(UnweaveError, match=r"it has 5, and image_070_p040_t000_r096.png is another view"):
         load("chairs3d", tmp_path)
     (tmp_path / "chairs3d/another/renders").mkdir(parents=True)
     with pytest.raises(UnweaveError, match=r"needs 3 folders of chairs.* has 4"):

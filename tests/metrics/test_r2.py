@@ -9,7 +9,7 @@ from metrics.grids import noise
 from metrics.test_mcc import MIXING, curved_codes
 from unweave.errors import UnweaveError
 from unweave.metrics import block_r2, r2
-from unweave.metrics.estimators.kernel_ridge import fit_kernel_ridge
+from unweave.metrics.estimators.kernel_ridge import WIDTHS, _folds, fit_kernel_ridge
 
 
 def test_numbers_of_the_authors_program() -> None:
@@ -91,6 +91,24 @@ def test_messages() -> None:
         r2(codes, factors, test=(codes, factors[:, :2]))
     with pytest.raises(UnweaveError, match=r"`test` must be a pair"):
         r2(codes, factors, test=codes)  # type: ignore[arg-type]
+
+
+def test_repeated_rows_do_not_narrow_the_kernel() -> None:
+    """Of a line, a wide kernel finds what lies behind its end, whether points are repeated or not."""
+    line = np.linspace(-2, 2, 20)[:, None]
+    behind = np.array([[2.2], [2.4]])
+    once = fit_kernel_ridge(line, line)
+    often = fit_kernel_ridge(np.tile(line, (10, 1)), np.tile(line, (10, 1)))
+    assert often.width == once.width == WIDTHS[0]
+    assert often.predict(behind) == pytest.approx(behind, abs=0.1)
+
+
+def test_rows_of_a_fold() -> None:
+    assert [fold.tolist() for fold in _folds(np.arange(7.0)[:, None])] == [[0, 1, 2], [3, 4], [5, 6]]
+    repeated = np.array([[5.0], [1.0], [5.0], [3.0], [1.0], [2.0]])
+    assert [fold.tolist() for fold in _folds(repeated)] == [[0, 1, 2, 4], [3], [5]]
+    assert [fold.tolist() for fold in _folds(np.zeros((4, 2)))] == [[0, 1], [2], [3]]
+    assert [fold.tolist() for fold in _folds(np.array([[0.0], [1.0], [0.0]]))] == [[0, 2], [1]]
 
 
 def test_a_smooth_curve_has_the_least_penalty_and_noise_the_largest() -> None:

@@ -123,7 +123,7 @@ def test_what_is_missing_is_named() -> None:
     with pytest.raises(UnweaveError, match="few labels cannot be compared: it needs scores of runs"):
         compare_few_labels(plain, [SCORE])
     for wrong, score in ((frame, "nope"), (frame.drop(columns="seed"), SCORE)):
-        with pytest.raises(UnweaveError, match='"(nope|seed)"'):
+        with pytest.raises(UnweaveError, match=r'"(nope|seed)"'):
             compare_few_labels(wrong, [score])
     with pytest.raises(UnweaveError, match='are chosen by "dci" or "mig" on few labels; got'):
         compare_few_labels(frame, by="sap")

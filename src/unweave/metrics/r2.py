@@ -59,7 +59,7 @@ def r2(
     Without `test`, the last third of the rows is held out. The seed draws the weights and batches of the
     perceptron.
 
-    Differs from [1]: for "kernel" [1] fits 4,096 rows.
+    Differs from [1]: for "kernel" [1] fits 4,096 rows, and rows with equal codes may be in different folds.
 
     >>> factors = Stream.of(0).normal(300, 2)
     >>> round(r2(factors @ [[1.0, 2.0], [-1.0, 1.0]], factors).score, 3)  # any invertible linear map

@@ -31,13 +31,14 @@ class KernelRidge(NamedTuple):
 def fit_kernel_ridge(codes: Floats, targets: Floats) -> KernelRidge:
     """Fit standardised codes (n, d) to centred targets (n, k) with the best width and penalty of the grid.
 
-    The best pair has the largest mean R^2 over 3 folds of consecutive rows and all targets.
+    The best pair has the largest mean R^2 over 3 folds of consecutive rows and all targets. Rows with equal
+    codes are in the same fold. Otherwise the narrowest kernel, which only repeats such rows, would win.
     """
-    distances = _distances(codes, codes)
+    distances, folds = _distances(codes, codes), _folds(codes)
     scores = {
         (penalty, width): score
         for width in WIDTHS
-        for penalty, score in _validated(_kernel(distances, width), targets).items()
+        for penalty, score in _validated(_kernel(distances, width), targets, folds).items()
     }
     penalty, width = max(scores, key=lambda pair: scores[pair])
     weights = _solve(_kernel(distances, width), targets, penalty)
@@ -61,10 +62,20 @@ def _solve(kernel: Floats, targets: Floats, penalty: float) -> Floats:
     return np.asarray(cho_solve(cho_factor(penalised, lower=True, overwrite_a=True), targets))
 
 
-def _validated(kernel: Floats, targets: Floats) -> dict[float, float]:
+def _folds(codes: Floats) -> list[NDArray[np.int64]]:
+    """The rows of each fold, in the order in which their codes appear first."""
+    _, first, group = np.unique(codes, axis=0, return_index=True, return_inverse=True)
+    if len(first) == 1:  # dead codes, which predict the mean
+        return np.array_split(np.arange(len(codes)), min(FOLDS, len(codes)))
+    place = first[group.ravel()]  # of the first row with the same codes
+    parts = np.array_split(np.sort(first), min(FOLDS, len(first)))
+    return [np.flatnonzero((place >= part[0]) & (place <= part[-1])) for part in parts]
+
+
+def _validated(kernel: Floats, targets: Floats, folds: list[NDArray[np.int64]]) -> dict[float, float]:
     """Mean R^2 on the folds left out, for each penalty."""
     scores: dict[float, list[float]] = {penalty: [] for penalty in PENALTIES}
-    for held_out in np.array_split(np.arange(len(targets)), min(FOLDS, len(targets))):
+    for held_out in folds:
         rest = np.setdiff1d(np.arange(len(targets)), held_out)
         own, across, truth = kernel[np.ix_(rest, rest)], kernel[np.ix_(held_out, rest)], targets[held_out]
         total = ((truth - truth.mean(axis=0)) ** 2).sum(axis=0)
