@@ -126,8 +126,8 @@ def test_links_of_pages_outside_the_docs_lead_to_files() -> None:
 @pytest.mark.parametrize("page", [DOCS.parent / "README.md", DOCS / "index.md"], ids=lambda page: page.name)
 def test_numbers_of_methods_and_metrics_are_true(page: Path) -> None:
     text = page.read_text()
-    assert f"{len(METHODS)} methods" in text
-    assert f"{len(METRICS)} metrics" in " ".join(text.split())
+    assert set(re.findall(r"(\d+)\s+methods", text)) == {str(len(METHODS))}
+    assert set(re.findall(r"(\d+)\s+metrics", text)) == {str(len(METRICS))}
 
 
 @pytest.mark.parametrize(
@@ -197,6 +197,14 @@ def test_each_method_has_a_page(method: type[Method]) -> None:
         default = f"{setting.default:,g}" if isinstance(setting.default, float) else str(setting.default)
         in_a_table = default.replace("|", "\\|")
         assert f"| `{setting.name}` | {in_a_table} |" in page
+
+
+@with_each_method
+def test_pages_of_methods_without_a_prior_promise_no_samples(method: type[Method]) -> None:
+    text = " ".join(page_of_method(method.name).split())
+    if not method().has_samples(RunSpec(method()).latents):
+        for said in re.findall(r"`Run\.sample`[^.]*\.", text):
+            assert "is refused" in said
 
 
 @with_each_method
