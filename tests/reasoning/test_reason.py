@@ -155,7 +155,7 @@ def test_the_command_prints_a_table_and_writes_a_file(runs: list[Run], tmp_path:
     assert len((tmp_path / "a.csv").read_text().splitlines()) == 3
     for words, message in (
         ((tmp_path / "nosuch",), "Name the folder of a run or of a study."),
-        ((), "name what is to reason: the folder of a run or of a study."),
+        ((), "unweave reason needs the folder of a run or of a study."),
         ((runs[0].path, "--edge", "a"), '--edge takes widths such as 512,512; got "a".'),
         ((runs[0].path, "--dropout", "1"), "dropout must be at least 0 and below 1; got 1.0."),
     ):

@@ -78,7 +78,7 @@ def reason_runs(
     from unweave.commands.command_app import check_device, check_output
 
     if not subjects:
-        raise UnweaveError("name what is to reason: the folder of a run or of a study.")
+        raise UnweaveError("unweave reason needs the folder of a run or of a study.")
     check_device(device)
     check_output(csv)
     # Here, because torch takes seconds to import.

@@ -68,7 +68,7 @@ def subjects_of(asked: Any, options: OpenOptions) -> list[Subject]:
         else:
             found.append(_of_codes_or_encoder(item, options, len(found)))
     if not found:
-        raise UnweaveError("name what is to reason: folders of runs, encoders or codes. The list is empty.")
+        raise UnweaveError("reason needs folders of runs, encoders or codes. The list is empty.")
     return found
 
 
