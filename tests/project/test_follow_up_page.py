@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
 
 from unweave.report.adjustment import adjusted_for
 from unweave.report.correlated_factors import condition_table, runs_on_all, strongest_differences
@@ -60,6 +61,27 @@ def test_every_claim_has_four_cells() -> None:
     assert ROWS[0] == ["| claim", "published", "here", "verdict |"]
     assert len(ROWS) == 12
     assert {len(row) for row in ROWS} == {4}
+
+
+@pytest.mark.parametrize(
+    ("page", "claims"),
+    {
+        "correlated_data": ["Correlated factors"],
+        "downstream": ["Disentangled codes help to predict"],
+        "fairness": ["Predictions"],
+        "few_labels": ["100 labels can choose", "Labels are worth more", "Imprecise labels"],
+        "generalisation": ["Unseen combinations", "Unseen values"],
+        "reasoning": ["Disentangled codes help abstract", "True factors"],
+        "symmetry": ["VAEs do not"],
+    }.items(),
+)
+def test_pages_of_studies_have_the_numbers_of_the_table(page: str, claims: Sequence[str]) -> None:
+    text = (ROOT / f"docs/{page}.md").read_text()
+    found = text.partition("## What was found")[2].partition("\n## ")[0]
+    numbers = set(re.findall(r"-?\d+\.\d+", found))
+    shown_here = " ".join(cells[2] for cells in ROWS for claim in claims if cells[0].startswith(f"| {claim}"))
+    assert len(numbers) > 4
+    assert numbers <= set(re.findall(r"-?\d+\.\d+", shown_here))
 
 
 def test_fairness_and_prediction() -> None:
