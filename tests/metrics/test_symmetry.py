@@ -27,6 +27,10 @@ def torus(factors: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.hstack([circle(factors[:, 0], 12), circle(factors[:, 1], 9, 2)])
 
 
+def alternating(factors: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.stack([(-1.0) ** factors[:, 0] + 0.3 * factors[:, 1], 0.05 * factors[:, 0]], axis=1)
+
+
 def rows(encode: Callable[[NDArray[np.int64]], NDArray[Any]], *sizes: int) -> Representation:
     """All points of a grid as known rows."""
     factors = grid(*sizes)
@@ -54,6 +58,8 @@ def test_a_torus_is_found_whatever_its_frequencies_and_its_axes() -> None:
             [0.2271510120, 0.8397131468],
         ),
         (lambda factors: Stream.of(7).normal(len(factors), 5), [0.9714279788, 0.9701880464]),
+        # Six turns of twelve values: the code changes its sign at each of them.
+        (alternating, [0.5, 0.8397131468]),
     ],
 )
 def test_numbers_of_the_authors(

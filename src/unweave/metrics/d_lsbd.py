@@ -71,9 +71,9 @@ def d_lsbd(
 
     Differs from [1]: the direction of the rotation is free for each object, because principal components have
     no orientation; each combination of categorical factors has its own frequency (there, all objects have the
-    same one); frequencies of half the number of values or more are left out, because they look the same
-    as lower ones; variances are divided by the number of points N, not N - 1, so their value is (N - 1) / N
-    of this one; a component without variance counts as 0; `shared` and `chance` are ours.
+    same one); frequencies above half the number of values are left out, because they look the same as lower
+    ones; variances are divided by the number of points N, not N - 1, so their value is (N - 1) / N of this
+    one; a component without variance counts as 0; `shared` and `chance` are ours.
 
     >>> def circle(factors, stream):
     ...     angle = 2 * np.pi * factors[:, 0] / 12
@@ -143,7 +143,7 @@ def _shares(codes: Floats, frequencies: int) -> Floats:
     alive = spread > least
     plane = (axes * alive)[:, :2] * np.sqrt(len(centred) / 2)
     points = plane @ np.array([1, 1j])[: plane.shape[1]]
-    highest = max(1, min(frequencies, (size - 1) // 2))
+    highest = max(1, min(frequencies, size // 2))
     angles = np.tile(2 * np.pi * np.arange(size) / size, len(codes))
     turned = np.exp(-1j * np.outer(np.arange(1, highest + 1), angles))
     both = np.abs(turned @ points), np.abs(turned.conj() @ points)
