@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from sklearn.metrics import normalized_mutual_info_score  # type: ignore[import-
 
 import unweave
 from methods.marks import MARKS
-from unweave.data import conditioned, load
+from unweave.data import Collection, GroundTruth, conditioned, from_arrays, load
 from unweave.errors import UnweaveError
 from unweave.evaluation import clusters, found_clusters
 from unweave.evaluation.clusters import FoundClusters, agreement, class_frequencies
@@ -119,6 +121,53 @@ def test_clusters_of_runs(trained: Callable[[Method], Run], monkeypatch: pytest.
     assert uniform.prior_distance == pytest.approx(0.25)
     assert uniform.generated is None
     assert uniform.factor == "x"
+
+
+def digits(known: int = 40) -> Collection:
+    """48 grey images of three classes, 6 : 4 : 2, whose shade is their class; some classes are unknown."""
+    classes = np.tile(np.repeat([0, 1, 2], [6, 4, 2]), 4)
+    images = np.broadcast_to(classes[:, None, None, None] * 100, (48, 1, 32, 32)).astype(np.uint8)
+    numbers = np.where(np.arange(48) < known, classes, np.nan)
+    weight = np.linspace(0, 1, 48)
+    data = from_arrays(images, {"weight": weight, "digit": numbers}, kinds={"digit": "categorical"})
+    assert isinstance(data, Collection)
+    return data
+
+
+class ReadsShades:
+    """A judge that was made for a data set of one factor, and reads the second value of it."""
+
+    def __init__(self, truth: GroundTruth) -> None:
+        assert [(factor.name, factor.size) for factor in truth.factors] == [("digit", 3)]
+        shades = truth.observe([[0], [1], [2]], seed=0)[:, 0, 0, 0]
+        assert shades.tolist() == [0, 100, 200], "each value shows images of its class"
+
+    def read(self, images: NDArray[np.float32]) -> NDArray[np.int64]:
+        return np.ones((len(images), 1), np.int64)
+
+
+def test_images_with_a_class_are_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MNIST, the data of the paper, is no grid: classes are unequal, and other factors are not known."""
+    monkeypatch.setattr(clusters, "judge_of", lambda truth, **_: ReadsShades(truth))
+    monkeypatch.setattr(clusters, "PER_CLUSTER", 4)
+    monkeypatch.setattr(clusters, "CHUNK", 4)
+    data = digits()
+    options: dict[str, Any] = {"device": "cpu", "progress": False, "steps": 2, "batch": 4, "latents": 1}
+    run = unweave.train(ElasticInfoGAN(categories=4, noise=2), data, out=tmp_path, **options)
+    found = found_clusters(run, images=30, generated=True)
+    assert found.factor == "digit"
+    # 22, 12 and 6 of the first 40 images.
+    assert found.frequencies == pytest.approx([22 / 40, 12 / 40, 6 / 40])
+    assert found.table.shape == (4, 3)
+    assert found.table.sum() == 30
+    assert found.generated is not None
+    assert found.generated.entropy == pytest.approx(math.log(4) / 5), "one column of four rows"
+    with pytest.raises(UnweaveError, match='separate values, and "weight" is continuous'):
+        found_clusters(run, "weight")
+    with pytest.raises(UnweaveError, match="images must be a whole number >= 1; got 0"):
+        found_clusters(run, images=0)
+    with pytest.raises(UnweaveError, match="found_clusters needs a trained run, or its folder; got int"):
+        found_clusters(3)  # type: ignore[arg-type]
 
 
 def test_what_has_no_clusters_is_refused(trained: Callable[[Method], Run]) -> None:

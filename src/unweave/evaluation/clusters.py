@@ -6,8 +6,9 @@ class-imbalanced data, NeurIPS 2020.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,10 +16,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from unweave.data.grid import GroundTruth
-from unweave.data.supervision.choices import CLASS, resolve_class
+from unweave.data.collection import Collection, as_ground_truth
+from unweave.data.grid import Factor, GroundTruth, Images
+from unweave.data.supervision.choices import CLASS, resolve_class, whole_number
 from unweave.errors import UnweaveError
 from unweave.evaluation.judges import judge_of
+from unweave.evaluation.opened_run import opened_run
 from unweave.metrics.information import entropies, information_of_labels
 from unweave.nn.networks.classes import nearest_class
 from unweave.nn.networks.gan import Generator
@@ -91,7 +94,7 @@ class FoundClusters:
 
 
 def found_clusters(
-    run: Run,
+    run: Run | str | Path,
     factor: str = CLASS,
     *,
     images: int = IMAGES,
@@ -101,33 +104,35 @@ def found_clusters(
 ) -> FoundClusters:
     """Compare the clusters of a trained `elastic_info_gan`, or `info_gan` with categories, with the classes.
 
-    The class is a factor of the data, by default the first categorical one. `images` of the data are drawn
-    as in training. With `generated`, a classifier judges 1,000 generated images of each cluster, as in [1].
-    It is trained on the data set once, which takes minutes on a CPU, and kept in the cache folder.
+    `run` is the trained run, or its folder. The class is a factor of the data, by default the first
+    categorical one. `images` of the data are drawn as in training, from those whose class is known. With
+    `generated`, a classifier judges 1,000 generated images of each cluster, as in [1]. It is trained on the
+    data set once, which takes minutes on a CPU, and kept in the cache folder.
 
     Clusters have no names, so their probabilities are compared with the frequencies of classes by rank.
     """
-    method, truth = run.spec.method, run.data
+    run = opened_run(run, "found_clusters")
+    method, data = run.spec.method, run.data
     if not isinstance(method, HasClusters):
         raise UnweaveError(
             f"{method.name} finds no clusters. Train elastic_info_gan, or info_gan with categories."
         )
-    if not isinstance(truth, GroundTruth):
-        raise UnweaveError(f"found_clusters needs the true factors of images; {truth.name} has none.")
+    count = whole_number(images, "images", 1)
     prior = method.cluster_prior(run.networks)[0].cpu().numpy().astype(np.float64)
-    [name] = resolve_class([factor], truth.factors)
-    column, stream = truth.position(name), Stream.of(seed).child("clusters")
-    factors = truth.sample_factors(images, stream)
-    clusters = _clusters_of(run, truth, factors, len(prior), stream)
+    column, stream = _class_column(data, factor), Stream.of(seed).child("clusters")
+    drawn = _draw(data, column, count, stream)
+    clusters = _clusters_of(run, drawn, len(prior))
     judged = None
     if generated:
+        truth = _of_one_factor(data, column)
         read = _generated_classes(run, method.cluster_generator(run.networks), truth, stream, progress)
-        judged = agreement(np.repeat(np.arange(len(prior)), PER_CLUSTER), read[:, column])
-    table = np.zeros((len(prior), truth.sizes[column]), np.int64)
-    np.add.at(table, (clusters, factors[:, column]), 1)
-    return FoundClusters(
-        name, agreement(clusters, factors[:, column]), judged, prior, class_frequencies(truth, column), table
-    )
+        position = truth.position(data.factors[column].name)
+        judged = agreement(np.repeat(np.arange(len(prior)), PER_CLUSTER), read[:, position])
+    frequencies = class_frequencies(data, column)
+    table = np.zeros((len(prior), len(frequencies)), np.int64)
+    np.add.at(table, (clusters, drawn.classes), 1)
+    name = data.factors[column].name
+    return FoundClusters(name, agreement(clusters, drawn.classes), judged, prior, frequencies, table)
 
 
 def agreement(clusters: ArrayLike, classes: ArrayLike) -> Agreement:
@@ -154,22 +159,89 @@ def agreement(clusters: ArrayLike, classes: ArrayLike) -> Agreement:
     return Agreement(nmi, float(np.mean(parts)))
 
 
-def class_frequencies(truth: GroundTruth, column: int) -> Floats:
+def class_frequencies(data: GroundTruth | Collection, column: int) -> Floats:
     """(C,): how often images of the data have each value of a factor."""
-    index = np.arange(len(truth)) if truth.members is None else truth.members
-    factors = truth.factors_at(index)
-    weights = None if truth.weight is None or truth.members is not None else truth.weight(factors)
-    shares = np.bincount(factors[:, column], weights, truth.sizes[column]).astype(np.float64)
+    if isinstance(data, Collection):
+        classes = data.values[_known_rows(data, column), column].astype(np.int64)
+        shares = np.bincount(classes, minlength=_discrete(data, column).size).astype(np.float64)
+        return np.asarray(shares / shares.sum())
+    index = np.arange(len(data)) if data.members is None else data.members
+    factors = data.factors_at(index)
+    weights = None if data.weight is None or data.members is not None else data.weight(factors)
+    shares = np.bincount(factors[:, column], weights, data.sizes[column]).astype(np.float64)
     return np.asarray(shares / shares.sum())
 
 
-def _clusters_of(
-    run: Run, truth: GroundTruth, factors: NDArray[np.int64], count: int, stream: Stream
-) -> NDArray[np.int64]:
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """The classes (n,) of images that were drawn, and the images of a range of them."""
+
+    classes: NDArray[np.int64]
+    images: Callable[[int, int], Images]
+
+
+def _class_column(data: GroundTruth | Collection, factor: str) -> int:
+    if not data.factors:
+        raise UnweaveError(f"found_clusters needs the class of images; {data.name} has no factors.")
+    [name] = resolve_class([factor], data.factors)
+    column = data.position(name)
+    _discrete(data, column)
+    return column
+
+
+def _discrete(data: GroundTruth | Collection, column: int) -> Factor:
+    factor = data.factors[column]
+    if not isinstance(factor, Factor):
+        raise UnweaveError(
+            f'found_clusters needs a factor with separate values, and "{factor.name}" is continuous. '
+            "Name another factor."
+        )
+    return factor
+
+
+def _known_rows(data: Collection, column: int) -> NDArray[np.int64]:
+    rows = np.flatnonzero(~np.isnan(data.values[:, column]))
+    if not len(rows):
+        raise UnweaveError(f'no image of {data.name} has a known "{data.factors[column].name}".')
+    return rows
+
+
+def _draw(data: GroundTruth | Collection, column: int, count: int, stream: Stream) -> _Drawn:
+    """Images with a known class, drawn as in training."""
+    if isinstance(data, GroundTruth):
+        factors = data.sample_factors(count, stream)
+        return _Drawn(
+            factors[:, column],
+            lambda start, stop: data.observe(factors[start:stop], stream.skip(start)),
+        )
+    known = _known_rows(data, column)
+    rows = known[stream.child("rows").integers(count, [len(known)])[:, 0]]
+    classes = data.values[rows, column].astype(np.int64)
+    return _Drawn(classes, lambda start, stop: data.images_at(rows[start:stop]))
+
+
+def _of_one_factor(data: GroundTruth | Collection, column: int) -> GroundTruth:
+    """What a classifier is trained on: images of a collection with a known class, and this class alone."""
+    if isinstance(data, GroundTruth):
+        return data
+    rows = _known_rows(data, column)
+    values = data.values[rows][:, [column]]
+    return as_ground_truth(
+        replace(
+            data,
+            factors=(_discrete(data, column),),
+            values=values,
+            look=lambda index: data.look(rows[index]),
+            source=f"{data.source}; {data.factors[column].name} alone",
+        )
+    )
+
+
+def _clusters_of(run: Run, drawn: _Drawn, count: int) -> NDArray[np.int64]:
     """(n,): the likeliest cluster of each image."""
     parts = []
-    for start in range(0, len(factors), CHUNK):
-        images = truth.observe(factors[start : start + CHUNK], stream.skip(start))
+    for start in range(0, len(drawn.classes), CHUNK):
+        images = drawn.images(start, min(start + CHUNK, len(drawn.classes)))
         parts.append(nearest_class(torch.from_numpy(run.encode(images)[:, 0]), count).long().numpy())
     return np.concatenate(parts)
 
