@@ -91,6 +91,17 @@ def test_directions_of_latents_follow_the_components_of_activations() -> None:
     assert np.abs((found.directions * theirs).sum(axis=1)) == pytest.approx(np.ones(3), abs=1e-9)
 
 
+@pytest.mark.parametrize("width", [12, components.WIDE + 1])
+def test_activations_may_vary_in_more_directions_than_latents_have(width: int) -> None:
+    """As those of every layer behind a nonlinear one; without `k` there are as many directions as latents."""
+    latents = Stream.of(5).normal(400, 3)
+    activations = np.tanh(latents @ Stream.of(6).normal(3, width))
+    found = ganspace(activations, latents)
+    assert found.directions.shape == (3, 3)
+    few = ganspace(activations, latents, 2)
+    assert np.abs((few.directions * found.directions[:2]).sum(axis=1)) == pytest.approx([1, 1], abs=1e-6)
+
+
 def test_a_flat_direction_is_left_out_or_refused() -> None:
     flat = SOURCES @ np.array([[1.0, 0, 1], [0, 1, 1], [0, 0, 0]])
     assert len(pca(flat)) == len(ica(flat)) == 2
@@ -120,6 +131,6 @@ def test_activations_and_latents_must_belong_together() -> None:
     with pytest.raises(UnweaveError, match=r"latents must have 1500 rows like activations; got 4\."):
         ganspace(ROTATED, ROTATED[:4])
     with pytest.raises(UnweaveError, match="k must be a whole number from 1 to 2, because latents have 2"):
-        ganspace(ROTATED, ROTATED[:, :2])
+        ganspace(ROTATED, ROTATED[:, :2], 3)
     with pytest.raises(UnweaveError, match="activations do not depend linearly on latents"):
         ganspace(ROTATED, np.concatenate([ROTATED, ROTATED], axis=1) * 0)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils import parametrizations
 
 from methods.played import Played
 from training.tiny import TINY
@@ -83,6 +84,24 @@ def test_first_weights_of_layers() -> None:
         first_weights(nn.ReLU(), 4)
     with pytest.raises(UnweaveError, match=r"first_weights takes a torch module; got ndarray\."):
         first_weights(WEIGHTS, 4)
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
+def test_first_weights_of_normalised_layers() -> None:
+    """GANs often have spectral or weight normalisation; the second layer here would fit, too."""
+    for normalised in (
+        parametrizations.spectral_norm,
+        parametrizations.weight_norm,
+        nn.utils.spectral_norm,
+        nn.utils.weight_norm,
+    ):
+        first, trained = (normalised(nn.Linear(4, 4)).eval() for _ in range(2))
+        first.load_state_dict(trained.state_dict())
+        generator = nn.Sequential(first, nn.Linear(4, 4)).eval()
+        weights = first_weights(generator, 4)
+        with torch.no_grad():
+            changes = first(torch.eye(4)) - first(torch.zeros(1, 4))
+        np.testing.assert_allclose(weights.T, changes.numpy(), atol=1e-6)
 
 
 def test_wrong_weights_are_refused() -> None:

@@ -71,15 +71,17 @@ def ganspace(
 
     As in [1], eq. 2, for generators without an intermediate latent space: the principal coordinates x of the
     activations of a layer predict the latents z by least squares, min_U sum |U x - z|^2. The directions are
-    the columns of U with unit length. `explained` is the share of the variance of the activations.
+    the columns of U with unit length. `explained` is the share of the variance of the activations. By
+    default, `k` is d, or as many as activations vary in if these are fewer.
     """
-    found = components(activations, k, Stream.of(seed), "activations")
     targets = check_codes(latents, "latents")
+    width = targets.shape[1]
+    checked_count(k, width, f"latents have {width} numbers")
+    found = components(activations, k, Stream.of(seed), "activations", width)
     if len(targets) != len(found.centred):
         raise UnweaveError(
             f"latents must have {len(found.centred)} rows like activations; got {len(targets)}."
         )
-    checked_count(len(found.directions), targets.shape[1], f"latents have {targets.shape[1]} numbers")
     mean = targets.mean(axis=0)
     coordinates = found.centred @ found.directions.T / np.sqrt(found.variances)
     columns = np.linalg.lstsq(coordinates, targets - mean)[0]
@@ -128,16 +130,18 @@ def ica(codes: ArrayLike, k: int | None = None, *, seed: int | Stream = 0) -> Di
     return linear_directions(matrix, found.mean, added[order] / found.centred.var(axis=0).sum(), fitted)
 
 
-def components(codes: ArrayLike, k: int | None, stream: Stream, what: str = "codes") -> Components:
-    """The k principal directions of codes (n, d); by default all in which they vary."""
+def components(
+    codes: ArrayLike, k: int | None, stream: Stream, what: str = "codes", limit: int | None = None
+) -> Components:
+    """The k principal directions of codes (n, d); by default all in which they vary, `limit` at most."""
     table = check_codes(codes, what)
     mean = table.mean(axis=0)
     centred = table - mean
     most = min(table.shape[1], len(table) - 1)
-    count = checked_count(k, most, f"{what} are {table.shape}")
+    count = min(checked_count(k, most, f"{what} are {table.shape}"), limit or most)
     if not centred.any():
         raise UnweaveError(f"{what} must differ from each other; all rows are the same.")
-    if _is_randomised(table.shape[1], k):
+    if _is_randomised(table.shape[1], k or limit):
         directions, variances = _randomised(centred, count, stream)
     else:
         squares, vectors = np.linalg.eigh(centred.T @ centred / len(centred))

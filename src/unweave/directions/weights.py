@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from unweave.directions.directions import (
 from unweave.errors import UnweaveError
 from unweave.metrics.checks import as_array, check_codes
 
+# The stored parts of weights that are computed from them, by spectral and weight normalisation in torch.
+COMPUTED = re.compile(r"(|.*\.)(?:parametrizations\.weight\.original\d*|weight_orig|weight_[gv])")
 SMALL = 1e-10  # eigenvalues below this share of the largest are rounding errors
 
 
@@ -99,9 +102,9 @@ def _first_weights(generator: Any, latents: int, part: str = "", *, wider: bool 
         raise UnweaveError(
             f"first_weights takes a torch module; got {type(generator).__name__}. Pass weights to sefa."
         )
-    for name, tensor in generator.state_dict().items():
+    for name, tensor in _weights_in(generator):
         array = as_array(tensor)
-        if not name.startswith(part) or not name.endswith("weight") or array.ndim < 2:
+        if not name.startswith(part) or array.ndim < 2:
             continue
         if array.ndim == 2 and (array.shape[1] == latents or (wider and array.shape[1] > latents)):
             return array
@@ -113,6 +116,31 @@ def _first_weights(generator: Any, latents: int, part: str = "", *, wider: bool 
             "weights yourself: unweave.directions.sefa(weights)."
         )
     raise UnweaveError(f"{type(generator).__name__} has no layer with weights. Pass a torch module that has.")
+
+
+def _weights_in(generator: Any) -> Iterator[tuple[str, Any]]:
+    """The names and values of the weights of a torch module, in the order of its layers."""
+    for name, tensor in generator.state_dict().items():
+        if parts := COMPUTED.fullmatch(name):
+            yield f"{parts[1]}weight", _computed_weight(generator.get_submodule(parts[1].rstrip(".")))
+        elif name.endswith("weight"):
+            yield name, tensor
+
+
+def _computed_weight(layer: Any) -> Any:
+    """The weight of a layer that computes it.
+
+    The hooks of older normalisations set it in a call of the layer. Before, it is not that of loaded parts.
+    """
+    from torch.nn.utils.spectral_norm import SpectralNorm
+    from torch.nn.utils.weight_norm import WeightNorm
+
+    for hook in layer._forward_pre_hooks.values():
+        if isinstance(hook, SpectralNorm):
+            return hook.compute_weight(layer, do_power_iteration=False)
+        if isinstance(hook, WeightNorm):
+            return hook.compute_weight(layer)
+    return layer.weight
 
 
 def _stacked(weights: Any) -> Floats:
