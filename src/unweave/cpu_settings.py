@@ -1,10 +1,12 @@
-"""Settings of a process that make work on a CPU faster. They change no number."""
+"""Settings of a process for work on a CPU: speed, and numbers that do not depend on the number of cores."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # the names and numbers of malloc.h
@@ -40,3 +42,15 @@ def wait_asleep() -> None:
     """
     if not any(name in os.environ for name in SPIN_VARIABLES):
         os.environ["GOMP_SPINCOUNT"] = str(SPINS)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let linear algebra of NumPy, SciPy and scikit-learn use one thread.
+
+    Small matrices are slower on several cores, and the last digits of products depend on their number.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):
+        yield

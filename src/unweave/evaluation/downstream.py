@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unweave.cpu_settings import one_blas_thread
 from unweave.data.conditions.naming import conditioned
 from unweave.data.grid import Factor, GroundTruth
 from unweave.data.opening import open_data
@@ -149,7 +150,9 @@ def downstream(
     factors = tuple(truth.factors[j] for j in sources[0].varied)
     task = _Task(factors, samples, predictor, model, sources[0].unscaled is not None, effort.stream)
     name = str(opened.path) if hasattr(opened, "spec") else type(opened).__name__
-    return DownstreamCurves(name, truth.name, repeats, tuple(_curves(task, sizes, repeats, tell)))
+    with one_blas_thread():
+        curves = tuple(_curves(task, sizes, repeats, tell))
+    return DownstreamCurves(name, truth.name, repeats, curves)
 
 
 @dataclass(frozen=True)

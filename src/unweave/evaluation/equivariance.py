@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unweave.cpu_settings import one_blas_thread
 from unweave.data.collection import Collection
 from unweave.data.grid import GroundTruth
 from unweave.errors import UnweaveError, did_you_mean
@@ -144,12 +145,14 @@ def equivariance(
     values = periods_of_source(source).get(column, representation.sizes[column])
     drawn = orbits_of(representation, column, values, bases, stream.child("codes"))
     fit, test = drawn.split(stream.child("halves"))
+    with one_blas_thread():
+        fits = tuple(shift_fits(fit, test, circular, stream))
     return EquivarianceCurve(
         str(opened.path) if hasattr(opened, "spec") else type(opened).__name__,
         source.truth.name if isinstance(source, GroundTruthSource) else "codes",
         name,
         circular,
-        tuple(shift_fits(fit, test, circular, stream)),
+        fits,
         (len(fit.bases), len(test.bases)),
     )
 

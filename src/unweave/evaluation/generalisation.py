@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unweave.cpu_settings import one_blas_thread
 from unweave.data.grid import GroundTruth
 from unweave.errors import UnweaveError
 from unweave.evaluation.effort import POINTS, Effort
@@ -109,7 +110,8 @@ def generalisation(
     trained, held = (source.sample(points, "mean", stream) for source in (seen, unseen))
     fitted = _Fitted(trained.codes, trained.factors, (trained.test_codes, held.test_codes))
     tested = (trained.test_factors, held.test_factors)
-    rows = [*_accuracies(fitted, tested, seen, stream), *_r2(fitted, tested, seen, model, stream)]
+    with one_blas_thread():
+        rows = [*_accuracies(fitted, tested, seen, stream), *_r2(fitted, tested, seen, model, stream)]
     if hasattr(opened, "spec"):
         rows += _reconstructions(opened, (seen.truth, unseen.truth), points[1], stream)
     name = str(opened.path) if hasattr(opened, "spec") else type(opened).__name__

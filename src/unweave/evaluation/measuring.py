@@ -11,9 +11,9 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from unweave.compilation import announced
+from unweave.cpu_settings import one_blas_thread
 from unweave.errors import UnweaveError
 from unweave.evaluation.choice import (
     Choice,
@@ -298,11 +298,6 @@ def _measure(
                 tell(done, len(choice.metrics), "measuring")
         return _Outcome(metric, found, time.perf_counter() - start, error)
 
-    # Threads suffice: what takes long are compiled loops and solvers, which leave Python's lock alone. Linear
-    # algebra of so small matrices is slower on several cores, and its last digits depend on their number.
-    with (
-        announced(),
-        threadpool_limits(1, user_api="blas"),
-        ThreadPoolExecutor(jobs or os.cpu_count()) as threads,
-    ):
+    # Threads suffice: what takes long are compiled loops and solvers, which leave Python's lock alone.
+    with announced(), one_blas_thread(), ThreadPoolExecutor(jobs or os.cpu_count()) as threads:
         return list(threads.map(one, choice.metrics))
