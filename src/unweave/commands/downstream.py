@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from unweave.commands.command_app import PICTURE, check_device, check_output
-from unweave.commands.console import progress
+from unweave.commands.console import console, progress
 from unweave.errors import UnweaveError
 from unweave.zoo import run_path
 
@@ -81,6 +81,11 @@ def downstream_run(
             tell=tell,
         )
     print(curves)
+    console().print(
+        f"means over {repeats} sets of labelled images with 95% intervals, tested on {test:,} other images",
+        style="dim",
+        highlight=False,
+    )
     if csv is not None:
         curves.frame().to_csv(csv, index=False)
         print(f"-> {csv}")

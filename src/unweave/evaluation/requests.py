@@ -295,8 +295,8 @@ def _refuse_constant(source: Source, sample: Sample) -> None:
     for j, name in enumerate(source.names):
         if (sample.counted_factors[:, j] == sample.counted_factors[0, j]).all():
             raise UnweaveError(
-                f'"{name}" has one value in all held-out combinations, so it cannot be counted there. Use '
-                "--on all, or a metric that predicts factors, such as downstream_trees."
+                "metrics that count, such as mig, cannot be measured on these held-out combinations, because "
+                f'"{name}" has one value in all of them. Leave these metrics out, or use --on all.'
             )
 
 

@@ -146,10 +146,9 @@ def panel_grid(truth: GroundTruth, levels: Mapping[str, int] | int | None = None
             raise UnweaveError(f'{whole.name} has no factor "{name}". {did_you_mean(name, names)}')
         most = _different(whole.factors[names.index(name)])
         if isinstance(size, bool) or not isinstance(size, int) or not FEWEST_VALUES <= size <= most:
-            raise UnweaveError(
-                f'a factor of matrices has at least {FEWEST_VALUES} values, and "{name}" at most {most}; got '
-                f"{size!r}."
-            )
+            few = f'a factor of matrices needs {FEWEST_VALUES} values; "{name}" has {most} different values.'
+            many = f'levels of "{name}" must be a whole number from {FEWEST_VALUES} to {most}; got {size!r}.'
+            raise UnweaveError(few if most < FEWEST_VALUES else many)
     if not chosen:
         raise UnweaveError(
             f"matrices need a factor with {FEWEST_VALUES} values or more; {whole.name} has none."
