@@ -106,6 +106,18 @@ def test_rows_with_complete_orbits() -> None:
     assert "complete-rows" in scores.score("d_lsbd").protocol
 
 
+def test_one_orbit_is_enough() -> None:
+    """Twelve points of a circle, and two circles of which one lacks a point."""
+    points = np.stack([np.cos(np.arange(12) * np.pi / 6), np.sin(np.arange(12) * np.pi / 6)], axis=1)
+    kinds: Any = {"v0": ("circular", 12)}
+    scores = unweave.evaluate(points, np.arange(12)[:, None], metrics=["d_lsbd", "equivariance"], kinds=kinds)
+    assert (scores["d_lsbd"], scores["equivariance"]) == (pytest.approx(0, abs=1e-9), pytest.approx(1))
+    both = np.delete(np.concatenate([points, points]), 17, axis=0)
+    factors = np.delete(GRID[:24], 17, axis=0)
+    of_two = unweave.evaluate(both, factors, metrics="d_lsbd", kinds={"v1": ("circular", 12)})
+    assert of_two["d_lsbd"] == pytest.approx(0, abs=1e-9)
+
+
 def test_the_last_value_may_be_the_first_again() -> None:
     """Orientations 0 and 39 of dSprites are the same image, and so are 0 and 360 degrees."""
     orientation = load("dsprites").factors[2]

@@ -157,6 +157,31 @@ def test_rows_of_incomplete_orbits_are_left_out_and_equal_rows_are_averaged() ->
         d_lsbd(few, [0])
 
 
+def test_a_value_that_one_row_has_keeps_its_place_on_the_circle() -> None:
+    """The fifth value of the second orbit is missing, so only one row has this value."""
+    factors = np.delete(grid(2, 12), 17, axis=0)
+    known = Representation.from_rows(circle(factors[:, 1], 12), factors)
+    result = d_lsbd(known, [1])
+    assert (result.score, result.frequencies.tolist()) == (pytest.approx(0, abs=1e-9), [[1]])
+    assert d_lsbd(known, {1: 12}).score == pytest.approx(0, abs=1e-9)
+    assert equivariance(known, [1]).score == pytest.approx(1)
+
+
+def test_one_orbit_is_enough() -> None:
+    angles = np.arange(12)[::-1, None]
+    alone = Representation.from_rows(circle(angles[:, 0], 12, 5), angles)
+    assert (d_lsbd(alone, [0]).score, d_lsbd(alone, [0]).frequencies.tolist()) == (pytest.approx(0), [[5]])
+    assert equivariance(alone, [0]).score == pytest.approx(1)
+
+
+def test_an_orbit_that_is_drawn_often_is_shuffled_once() -> None:
+    """Of three objects, 200 orbits are drawn; in random order they score as three shuffled orbits do."""
+    drawn = Representation(lambda factors, _: circle(factors[:, 0], 8), (8, 3))
+    chances = [d_lsbd(drawn, [0], seed=seed).chance for seed in range(40)]
+    known = [d_lsbd(rows(lambda f: circle(f[:, 0], 8), 8, 3), [0], seed=seed).chance for seed in range(40)]
+    assert np.mean(chances) == pytest.approx(np.mean(known), abs=0.04)
+
+
 def test_a_period_leaves_out_the_values_that_come_again() -> None:
     """The last of 13 values is the first again, as in the orientations of dSprites."""
     encode = rows(lambda factors: circle(factors[:, 0], 12, 2), 13, 3)

@@ -22,7 +22,7 @@ from unweave.evaluation.scores import save_figure
 from unweave.evaluation.sources import GroundTruthSource, Source
 from unweave.metrics.equivariance import ORBITS, ShiftFit, mean_gain, shift_fits
 from unweave.metrics.kinds import KindLike
-from unweave.metrics.orbits import orbits_of
+from unweave.metrics.orbits import numbers_of_values, orbits_of
 from unweave.metrics.representation import check_count
 from unweave.progress import Progress
 from unweave.streams import Stream
@@ -142,7 +142,7 @@ def equivariance(
     representation = source.interventions("mean", many=False)
     bases = stream.child("bases").integers(orbits, representation.sizes)
     circular = column in columns_of_kind(source, "circular")
-    values = periods_of_source(source).get(column, representation.sizes[column])
+    values = periods_of_source(source).get(column, numbers_of_values(representation)[column])
     drawn = orbits_of(representation, column, values, bases, stream.child("codes"))
     fit, test = drawn.split(stream.child("halves"))
     with one_blas_thread():

@@ -12,7 +12,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unweave.metrics.orbits import Circular, Orbits, checked_columns, numbered, orbits_of, periods_of
+from unweave.metrics.orbits import (
+    Circular,
+    Orbits,
+    checked_columns,
+    numbered,
+    numbers_of_values,
+    orbits_of,
+    periods_of,
+)
 from unweave.metrics.real_factors import Floats
 from unweave.metrics.representation import Representation, check_count, check_representation
 from unweave.streams import Stream
@@ -83,7 +91,7 @@ def d_lsbd(
     (0.0, [[1]])
     """
     k = len(representation.sizes)
-    periods = periods_of(circular, representation.sizes)
+    periods = periods_of(circular, numbers_of_values(representation))
     stated = checked_columns(categorical, k, "categorical") if len(categorical) else ()
     check_representation(representation)
     check_count("orbits", orbits)
@@ -117,7 +125,9 @@ def _bases(sizes: Sequence[int], objects: Sequence[int], orbits: int, stream: St
 
 
 def _shuffled(orbits: Orbits, stream: Stream) -> Orbits:
-    order = stream.permutations(*orbits.codes.shape[:2])
+    """The points of each orbit in random order, the same for an orbit that was drawn more than once."""
+    first, numbers = numbered(orbits.bases)
+    order = stream.permutations(*orbits.codes.shape[:2])[first[numbers]]
     return orbits._replace(codes=np.take_along_axis(orbits.codes, order[:, :, None], axis=1))
 
 

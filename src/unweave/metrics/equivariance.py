@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unweave.metrics.orbits import Circular, Orbits, orbits_of, periods_of
+from unweave.metrics.orbits import Circular, Orbits, numbers_of_values, orbits_of, periods_of
 from unweave.metrics.real_factors import Floats
 from unweave.metrics.representation import Representation, check_count, check_representation
 from unweave.streams import Stream
@@ -78,7 +78,7 @@ def equivariance(
     >>> round(equivariance(Representation(circle, sizes=(12, 6)), circular=[0]).score, 6)
     1.0
     """
-    periods = periods_of(circular, representation.sizes)
+    periods = periods_of(circular, numbers_of_values(representation))
     check_representation(representation)
     check_count("orbits", orbits, 2)
     stream, details, rotations = Stream.of(seed).child("equivariance"), {}, []

@@ -62,6 +62,13 @@ def periods_of(circular: Circular, sizes: Sequence[int]) -> dict[int, int]:
     return {j: int(stated[j]) for j in columns}
 
 
+def numbers_of_values(representation: Representation) -> tuple[int, ...]:
+    """Return the number of values of each factor; of rows, also values that a single row has."""
+    if representation.rows is None:
+        return representation.sizes
+    return tuple(int(most) + 1 for most in representation.rows.ranks.max(axis=0))
+
+
 def numbered(table: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the first row of each different row of a table, and the number (m,) of each row among these.
 
@@ -94,7 +101,7 @@ def orbits_of(
 
 def _complete_orbits(rows: Rows, column: int, size: int) -> tuple[NDArray[np.int64], Floats]:
     """Bases and codes of the orbits of which all values are known; rows of equal factors are averaged."""
-    points, place, counts = np.unique(rows.factors, axis=0, return_inverse=True, return_counts=True)
+    points, place, counts = np.unique(rows.ranks, axis=0, return_inverse=True, return_counts=True)
     codes = np.zeros((len(points), rows.codes.shape[1]))
     # Divided before they are added, so that the sum of huge codes does not overflow.
     np.add.at(codes, place.ravel(), rows.codes / counts[place.ravel()][:, None])

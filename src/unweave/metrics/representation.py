@@ -34,13 +34,16 @@ class Rows:
     """Points whose codes are known, and for each factor the rows in the order of its values."""
 
     codes: NDArray[np.float64]  # (n, d)
-    factors: NDArray[np.int64]  # (n, k), numbered 0, 1, 2, ...
+    factors: NDArray[np.int64]  # (n, k), numbered 0, 1, 2, ...: first those that several rows share
+    ranks: NDArray[np.int64]  # (n, k), numbered in the order of their values
     order: NDArray[np.int64]  # (k, n)
     start: NDArray[np.int64]  # (k, values + 1): where the rows of a value begin in the order
 
     @classmethod
-    def of(cls, codes: NDArray[np.float64], factors: NDArray[np.int64]) -> Rows:
-        """Sort the rows, once for all draws."""
+    def of(cls, codes: NDArray[np.float64], whole: NDArray[np.int64]) -> Rows:
+        """Number the values of factors and sort the rows, once for all draws."""
+        numbers = [_numbers(column) for column in whole.T]
+        factors, ranks = (np.stack(columns, axis=1) for columns in zip(*numbers, strict=True))
         values = np.arange(int(factors.max()) + 2)
         order = np.argsort(factors, axis=0, kind="stable").T
         start = np.stack([np.searchsorted(np.sort(column), values) for column in factors.T])
@@ -52,7 +55,7 @@ class Rows:
                     f"row; {int((counts[column] > 1).sum())} of {len(column)} do. Give more rows, or bin it.",
                     j,
                 )
-        return cls(codes, factors, order, start)
+        return cls(codes, factors, ranks, order, start)
 
     def draw(self, values: NDArray[np.int64], held: NDArray[np.int64], stream: Stream) -> NDArray[np.float64]:
         """Codes of random rows, row i with value values[i] of factor held[i]."""
@@ -132,10 +135,13 @@ class Representation:
         Where a metric holds one factor and lets the others vary, it gets codes of rows with that value.
         Each factor's values are numbered in their order: first those that several rows share, which are all
         that `sizes` counts, since a value of one row cannot be held fixed. `separated` fits to the first
-        `fit_rows` rows and tests on the others; without it, it chooses a random half.
+        `fit_rows` rows and tests on the others; without it, it chooses a random half. Rows that have all
+        values of a single factor once are a table.
         """
         checked, whole = check_codes_factors(codes, factors)
-        rows = Rows.of(checked, np.stack([_shared_first(column) for column in whole.T], axis=1))
+        if whole.shape[1] == 1 and len(np.unique(whole)) == len(whole):  # all points of a grid
+            return cls.from_table(checked[np.argsort(whole[:, 0])], (len(whole),))
+        rows = Rows.of(checked, whole)
 
         def refuse(factors: NDArray[np.int64], stream: Stream) -> NDArray[Any]:  # noqa: ARG001
             raise UnweaveError("these codes are known for some points only, not for any that are asked for.")
@@ -164,7 +170,7 @@ class Representation:
             )
         except UnweaveError:
             return self, self
-        return fit, test
+        return (self, self) if fit.rows is None or test.rows is None else (fit, test)
 
     def codes(
         self, factors: NDArray[np.int64], seed: int | Stream, held: NDArray[np.int64] | None = None
@@ -198,11 +204,11 @@ class Representation:
         return self.codes(factors, stream.child("codes")), factors
 
 
-def _shared_first(column: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The values of a column as 0, 1, 2, ... in their order, those that occur once after all others."""
-    _, numbers, counts = np.unique(column, return_inverse=True, return_counts=True)
+def _numbers(column: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Values as 0, 1, 2, ...: in order but those that occur once after all others, and in order."""
+    _, ranks, counts = np.unique(column, return_inverse=True, return_counts=True)
     place = np.argsort(np.argsort(counts == 1, kind="stable"), kind="stable")
-    return np.asarray(place[numbers])
+    return np.asarray(place[ranks]), ranks
 
 
 def checked_codes(codes: ArrayLike, n: int) -> NDArray[np.float64]:
