@@ -1,6 +1,7 @@
 """Commands that no page shows, and what all commands have in common, in a terminal."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,20 @@ def test_help_names_the_options_of_all_commands(
         for kind in METHODS:
             assert f"{kind.name} " in session.text
         assert "ML-VAE on pairs whose changed factors are known" in session.words
+
+
+@pytest.mark.parametrize("command", ["train beta_vae", "study run", "evaluate"])
+def test_help_breaks_lines_where_the_terminal_ends(
+    command: str, commands: CommandServer, tmp_path: Path
+) -> None:
+    session = commands.run([*command.split(), "--help"], tmp_path, columns=110, rows=120)
+    lines = [line[1:-1] for line in session.text.splitlines() if line.startswith("│")]
+    width = len(lines[0])
+    for line, following in pairwise(lines):
+        continued = following.startswith(" " * 8)  # no option begins here
+        assert not continued or len(line.rstrip()) + 1 + len(following.split()[0]) + 1 >= width, following
+    assert "--empty" not in session.words
+    assert "[]" not in session.words
 
 
 def test_commands_without_a_page(commands: CommandServer, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import traceback
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, get_args
 
@@ -21,9 +22,40 @@ from unweave.lazy import NEEDS_TORCH
 
 if TYPE_CHECKING:
     from cyclopts import ArgumentCollection
+    from cyclopts.help import HelpPanel
+    from rich.console import Console, ConsoleOptions
 
 PICTURE = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp", ".tif", ".tiff")
 TABLE = (".parquet", ".csv")
+LINE_BREAK = re.compile(r"(?<=\S)\n[ \t]*(?=\S)")  # inside of a paragraph
+
+
+@dataclass(frozen=True)
+class HelpPrinter:
+    """Prints help texts: descriptions break where the terminal ends, not where the source does."""
+
+    def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:
+        """Print the usage line."""
+        from cyclopts.help import DefaultFormatter
+
+        DefaultFormatter().render_usage(console, options, usage)
+
+    def render_description(self, console: Console, options: ConsoleOptions, description: Any) -> None:
+        """Print what the command does."""
+        from cyclopts.help import DefaultFormatter
+
+        DefaultFormatter().render_description(console, options, description)
+
+    def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
+        """Print a panel of commands or of options."""
+        from cyclopts.help import DefaultFormatter
+        from rich.text import Text
+
+        for entry in panel.entries:
+            text = getattr(entry.description, "primary_renderable", None)
+            if isinstance(text, Text):
+                text.plain = LINE_BREAK.sub(" ", text.plain)
+        DefaultFormatter()(console, options, panel)
 
 
 def command_app(name: str, description: str, version: str | None = None) -> App:
@@ -33,6 +65,7 @@ def command_app(name: str, description: str, version: str | None = None) -> App:
         help=description,
         version=version,
         help_format="plaintext",
+        help_formatter=HelpPrinter(),
         help_epilogue=FLAGS_HELP,
         config=refuse_fractions,
         suppress_keyboard_interrupt=False,

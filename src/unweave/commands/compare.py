@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
 
 from unweave.commands.command_app import check_output
 from unweave.commands.console import console, progress
@@ -23,7 +25,7 @@ def compare_runs(
     representation: Literal["mean", "sampled"] = "mean",
     repeats: int = 20,
     seed: int = 0,
-    points: tuple[int, int] = (10_000, 5_000),
+    points: Annotated[tuple[int, int], Parameter(negative=())] = (10_000, 5_000),
     csv: Path | None = None,
     device: str = "auto",
     data: str | None = None,

@@ -52,6 +52,8 @@ from unweave.training.loggers.writer import LogWriter
 from unweave.training.memory import train_what_fits
 from unweave.training.trainer import Plan, Tell, default_precision, pick_device
 
+SEVERAL = Parameter(negative=(), show_default=False)  # an option that may be given more than once
+
 
 @Parameter(name="*")
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Options:
     """The seed of everything that is random. Default: 0."""
     seeds: str | None = None
     """Seeds of several runs that train together: 0-7, or 1,3,5."""
-    sweep: Annotated[list[str], Parameter(negative=())] = dataclasses.field(default_factory=list)
+    sweep: Annotated[list[str], SEVERAL] = dataclasses.field(default_factory=list)
     """Several values of a setting, as in beta=1,2,4 or divergence=mmd,stein; may be given more than once."""
     steps: int | None = None
     """Updates of the networks. Default: 300,000 (study; half of it for factor_vae), 3,000 (quick)."""
@@ -119,7 +121,7 @@ class Options:
     """Measure the trained codes at the end (MIG, SAP, modularity, explicitness)."""
     watch: bool = False
     """Open a page in the browser that shows the losses while the runs train."""
-    log_to: Annotated[list[str], Parameter(negative=())] = dataclasses.field(default_factory=list)
+    log_to: Annotated[list[str], SEVERAL] = dataclasses.field(default_factory=list)
     """Also send losses, scores and pictures to a tracker: tensorboard, wandb, mlflow or file.py:Name.
     The first three are extras of unweave. May be given more than once."""
 

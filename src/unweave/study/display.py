@@ -11,7 +11,7 @@ from dataclasses import fields
 from unweave.display.progress import LINE_EVERY, Frame, clock, has_live_display, live, short
 from unweave.study.forecast import Forecast
 from unweave.study.measure import Kind, Timed
-from unweave.study.progress import Status, StatusCallback
+from unweave.study.progress import Status, StatusCallback, tasks
 
 KIND_FIELDS = [field.name for field in fields(Kind)]
 
@@ -87,7 +87,7 @@ class StudyProgress:
         facts = [f"{status.measured:,}/{status.runs:,} runs done"]
         facts += [f"{clock(left)} left"] if left else []
         facts += [f"{short(rate)} steps/s"] if rate is not None else []
-        details = [f"{status.trained:,} trained", f"{status.running:,} tasks running"]
+        details = [f"{status.trained:,} trained", f"{tasks(status.running)} running"]
         details += [f"{status.failed:,} failed"] if status.failed else []
         share = 0.9 * status.steps_done / max(status.steps, 1) + 0.1 * status.measured / max(status.runs, 1)
         return Frame(share, [*facts, elapsed], details)

@@ -33,11 +33,16 @@ class Status:
         parts = [
             f"{self.measured:,} of {self.runs:,} runs done",
             f"{self.trained:,} trained",
-            f"{self.running:,} tasks running",
+            f"{tasks(self.running)} running",
         ]
         if self.failed:
             parts.append(f"{self.failed:,} failed")
         return ", ".join(parts)
+
+
+def tasks(number: int) -> str:
+    """A number of tasks in words."""
+    return f"{number:,} task" if number == 1 else f"{number:,} tasks"
 
 
 StatusCallback: TypeAlias = Callable[[Status], None]
