@@ -2,10 +2,12 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import unweave
 from selection.tiny_study import trained_study
 from unweave.data import load
 from unweave.data.supervision import labelled, split
@@ -67,6 +69,33 @@ def test_100_labels_tell_separate_codes_from_mixed_ones() -> None:
     for name, value in separate.items():
         assert value > mixed[name] + 0.1
     assert len(split(points, 0.9)[0]) == 90
+
+
+def test_a_factor_with_one_value_is_left_out_of_the_labels(tmp_path: Path) -> None:
+    """MIG and DCI of the other factors, also where noise gives the constant factor other labels."""
+    name = "dsprites:only(scale=3)"
+    run = unweave.train(
+        "ae", name, out=tmp_path, steps=2, batch=4, latents=4, architecture="mlp", device="cpu", progress=False
+    )
+    chosen = select(tmp_path, by="few_labels", device="cpu")
+    assert chosen.notes == ('factor "scale" was left out of the labels: it has one value only.',)
+    points = labelled(load(name), 100, Stream.of(0).child("selection by labels"))
+    assert set(points.factors[:, 1]) == {3}
+    codes = run.encode(load("dsprites").observe(points.factors))
+    [(_, value)] = chosen.ranking("few_labels.mig")
+    assert value == pytest.approx(mig(codes, np.delete(points.factors, 1, axis=1)))
+    noisy = select(tmp_path, by="few_labels", labeller="noisy", device="cpu")
+    assert noisy.notes == chosen.notes
+    with pytest.raises(UnweaveError, match="the labels of .* have one value each"):
+        few_label_scores(candidates_in(_of_one_image(tmp_path / "one")), device="cpu")
+
+
+def _of_one_image(folder: Path) -> Path:
+    """A run on the only image of its data."""
+    name = "dsprites:only(scale=3):only(shape=0):only(orientation=0):only(x=0):only(y=0)"
+    settings: dict[str, Any] = {"steps": 1, "batch": 4, "latents": 2, "architecture": "mlp"}
+    unweave.train("ae", name, out=folder, device="cpu", progress=False, **settings)
+    return folder
 
 
 def test_a_single_run_of_a_setting_can_be_chosen(study: StudyFolder, tmp_path: Path) -> None:

@@ -93,7 +93,9 @@ def few_label_scores(
         opened = candidate.attempt(partial(_opened, candidate, device, place, data_root), notes)
         if opened is not None:
             run, truth = opened
-            measured = measured or _LabelledImages.of(truth, choice)
+            if measured is None:
+                measured = _LabelledImages.of(truth, choice)
+                notes += measured.notes
             of_run = candidate.attempt(partial(measured.scores, run, truth), notes)
             if of_run is not None:
                 scores[candidate.id] = of_run
@@ -111,6 +113,7 @@ class _LabelledImages:
 
     points: Labelled
     images: NDArray[np.uint8]
+    notes: tuple[str, ...]
 
     @classmethod
     def of(cls, truth: GroundTruth, choice: LabelChoice) -> _LabelledImages:
@@ -124,7 +127,8 @@ class _LabelledImages:
                 f"{labels:,} labels are too few to choose runs on {truth.name}, whose largest factor has "
                 f"{max(points.sizes):,} values. Take {least:,} labels or more."
             )
-        return cls(points, truth.observe(points.factors, stream.child("images")))
+        varied, notes = _varied(points, truth.name)
+        return cls(varied, truth.observe(points.factors, stream.child("images")), notes)
 
     def scores(self, run: Run, truth: GroundTruth) -> dict[str, float]:
         """The scores of a run."""
@@ -137,6 +141,32 @@ def scores_of(codes: NDArray[np.floating], points: Labelled) -> dict[str, float]
     labels = numbered(points.labels)  # a few labels miss values of large factors
     fitted = dci(codes[:cut], labels[:cut], test=(codes[cut:], labels[cut:]))
     return {"few_labels.dci": fitted.disentanglement, "few_labels.mig": mig(codes, labels)}
+
+
+def _varied(points: Labelled, name: str) -> tuple[Labelled, tuple[str, ...]]:
+    """The points with labels of the factors that vary, and notes on the others."""
+    trained = split(points, TRAINING_SHARE)[0]
+    factors = trained.factors[:, points.observed]  # noise alone also makes labels vary
+    varies = (trained.labels != trained.labels[:1]).any(axis=0) & (factors != factors[:1]).any(axis=0)
+    kept = np.flatnonzero(varies).tolist()
+    if not kept:
+        raise UnweaveError(
+            f"the labels of {name} have one value each, so runs cannot be chosen by them. Choose by more "
+            "labels or another labeller."
+        )
+    notes = tuple(
+        f'factor "{factor}" was left out of the labels: it has one value only.'
+        for j, factor in enumerate(points.names)
+        if j not in kept
+    )
+    labels = Labelled(
+        points.factors,
+        points.labels[:, kept],
+        names=tuple(points.names[j] for j in kept),
+        sizes=tuple(points.sizes[j] for j in kept),
+        observed=tuple(points.observed[j] for j in kept),
+    )
+    return labels, notes
 
 
 def _opened(
