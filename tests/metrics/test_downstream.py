@@ -137,6 +137,17 @@ def test_fewer_points_than_folds_and_classes(predictor: Predictor, size: int) ->
         assert np.allclose(task.test_accuracy[0], (held_out == factors[0]).mean(axis=0))
 
 
+def test_fewer_training_rows_than_classes_may_be_given_alone() -> None:
+    """10 rows of a factor of 40 values, as in the smallest size of the study; the rest is to test on."""
+    codes, factors = some_data(300, [2, 40])
+    few, rest = (codes[:10], factors[:10]), (codes[200:], factors[200:])
+    assert len(np.unique(factors[:10, 1])) > 5
+    expected = downstream(codes, factors, sizes=[10])
+    measured = downstream(*few, test=rest)
+    assert measured.sizes == (10,)
+    assert (measured.test_accuracy == expected.test_accuracy).all()
+
+
 def test_sizes_are_those_that_fit_and_use_the_first_rows() -> None:
     codes, factors = some_data(450, [3, 2])
     task = downstream(codes, factors)

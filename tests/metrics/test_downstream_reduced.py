@@ -71,6 +71,14 @@ def test_perfect_copied_entangled_and_leaking_codes() -> None:
     assert leaking.test_accuracies == pytest.approx(np.array([[0.5, 1], [1, 2 / 3]]), abs=0.1)
 
 
+def test_fewer_training_rows_than_classes() -> None:
+    """Of 12 rows no two have the same value of the second factor; most values are never predicted."""
+    factors = np.stack([np.arange(12) % 2, np.arange(12) * 3], axis=1)
+    measured = downstream_reduced(factors, factors, test=(factors + [0, 1], factors + [0, 1]))
+    assert measured.test_accuracies[0, 1] == 0  # the code is there, the values are not
+    assert measured.test_accuracies[1, 0] == 1
+
+
 def test_evaluate_has_its_numbers_and_bad_input_is_named() -> None:
     scores = unweave.evaluate(FACTORS, FACTORS, metrics="downstream_reduced")
     assert scores["downstream_reduced.other_accuracy"] == 1

@@ -103,9 +103,19 @@ def column_blocks(codes: ArrayLike) -> Iterator[NDArray[Any]]:
         yield as_array(columns[:, first : first + BLOCK])
 
 
-def split(codes: ArrayLike, factors: ArrayLike, test: tuple[ArrayLike, ArrayLike] | None = None) -> Split:
-    """Check the data and return them with the test data; without these, the last third is held out."""
-    checked_codes, checked_factors = check_codes_factors(codes, factors)
+def split(
+    codes: ArrayLike,
+    factors: ArrayLike,
+    test: tuple[ArrayLike, ArrayLike] | None = None,
+    *,
+    few: bool = False,
+) -> Split:
+    """Check the data and return them with the test data; without these, the last third is held out.
+
+    If `few` rows may be given, a factor may have more classes than there are rows.
+    """
+    checked_codes, checked_factors = check_codes_factors(codes, factors, varied=not few)
+    _check_varied(checked_factors)
     if test is None:
         held_out = len(checked_codes) // 3
         if held_out == 0:

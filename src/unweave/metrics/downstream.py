@@ -74,7 +74,7 @@ def downstream(
     >>> task.test_accuracy.shape, task.mean_test_accuracy(100)
     ((2, 2), 1.0)
     """
-    data = split(codes, factors, test)
+    data = split(codes, factors, test, few=True)
     check_predictor(predictor)
     chosen = _check_sizes(sizes, len(data.codes))
     stream = Stream.of(seed).child("downstream", predictor)

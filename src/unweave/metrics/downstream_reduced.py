@@ -72,7 +72,7 @@ def downstream_reduced(
     >>> downstream_reduced(np.hstack([factors, factors]), factors).score
     0.0
     """
-    data = split(codes, factors, test)
+    data = split(codes, factors, test, few=True)
     check_predictor(predictor)
     check_count("removed", removed)
     if removed > data.codes.shape[1]:
