@@ -74,7 +74,8 @@ def test_perfect_copied_entangled_and_leaking_codes() -> None:
 def test_fewer_training_rows_than_classes() -> None:
     """Of 12 rows no two have the same value of the second factor; most values are never predicted."""
     factors = np.stack([np.arange(12) % 2, np.arange(12) * 3], axis=1)
-    measured = downstream_reduced(factors, factors, test=(factors + [0, 1], factors + [0, 1]))
+    others = np.stack([factors[:, 0], factors[:, 1] + 1], axis=1)
+    measured = downstream_reduced(factors, factors, test=(others, others))
     assert measured.test_accuracies[0, 1] == 0  # the code is there, the values are not
     assert measured.test_accuracies[1, 0] == 1
 

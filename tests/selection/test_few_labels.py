@@ -19,6 +19,8 @@ from unweave.selection.few_labels import LabelChoice, few_label_scores, scores_o
 from unweave.streams import Stream
 from unweave.study import StudyFolder
 
+SETTINGS: dict[str, Any] = {"steps": 2, "batch": 4, "latents": 4, "architecture": "mlp", "device": "cpu"}
+
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> StudyFolder:
@@ -74,9 +76,7 @@ def test_100_labels_tell_separate_codes_from_mixed_ones() -> None:
 def test_a_factor_with_one_value_is_left_out_of_the_labels(tmp_path: Path) -> None:
     """MIG and DCI of the other factors, also where noise gives the constant factor other labels."""
     name = "dsprites:only(scale=3)"
-    run = unweave.train(
-        "ae", name, out=tmp_path, steps=2, batch=4, latents=4, architecture="mlp", device="cpu", progress=False
-    )
+    run = unweave.train("ae", name, out=tmp_path, progress=False, **SETTINGS)
     chosen = select(tmp_path, by="few_labels", device="cpu")
     assert chosen.notes == ('factor "scale" was left out of the labels: it has one value only.',)
     points = labelled(load(name), 100, Stream.of(0).child("selection by labels"))
@@ -86,15 +86,14 @@ def test_a_factor_with_one_value_is_left_out_of_the_labels(tmp_path: Path) -> No
     assert value == pytest.approx(mig(codes, np.delete(points.factors, 1, axis=1)))
     noisy = select(tmp_path, by="few_labels", labeller="noisy", device="cpu")
     assert noisy.notes == chosen.notes
-    with pytest.raises(UnweaveError, match="the labels of .* have one value each"):
+    with pytest.raises(UnweaveError, match=r"the labels of .* have one value each"):
         few_label_scores(candidates_in(_of_one_image(tmp_path / "one")), device="cpu")
 
 
 def _of_one_image(folder: Path) -> Path:
     """A run on the only image of its data."""
     name = "dsprites:only(scale=3):only(shape=0):only(orientation=0):only(x=0):only(y=0)"
-    settings: dict[str, Any] = {"steps": 1, "batch": 4, "latents": 2, "architecture": "mlp"}
-    unweave.train("ae", name, out=folder, device="cpu", progress=False, **settings)
+    unweave.train("ae", name, out=folder, progress=False, **SETTINGS)
     return folder
 
 
