@@ -37,9 +37,36 @@ def test_names_and_labels_may_be_any_text() -> None:
         assert canonical(written, factors) == expected
         assert canonical(expected, factors) == expected
     for text, message in (
-        ("hold(3d=3)", 'expected a value of 3d, 0 to 2 or one of 3, 18-24, 25\\+, got "3'),  # a position
+        (
+            "hold(3d=3)",
+            r'a value of 3d, 0 to 2 \(the positions of 3, 18-24, 25\+\) or one of 18-24, 25\+, got "3',
+        ),
         ("hold(hairs=1)", 'there is no factor "hairs"'),
         ("hold(hair colour=blue)", "expected a value of hair colour, 0 to 2 or one of dark red"),
+    ):
+        with pytest.raises(UnweaveError, match=message):
+            canonical(text, factors)
+
+
+def test_whole_numbers_are_positions_also_where_they_are_labels() -> None:
+    """Otherwise "tilt=-10" is the first value by its label, and "tilt=0" the same one by its position."""
+    factors = (
+        Factor("tilt", 3, labels=("-10", "0", "10")),
+        Factor("size", 3, labels=("0.5", "1", "2")),
+        Factor("share", 2, labels=("0.25", "0.75")),
+        Factor("year", 8, labels=tuple(str(1990 + i) for i in range(8))),
+    )
+    for written, expected in (
+        ("hold(tilt=0)", "hold(tilt=0)"),
+        ("hold(size=1..2)", "hold(size=1..2)"),
+        ("hold(share=0.75)", "hold(share=1)"),  # it cannot be a position
+    ):
+        assert canonical(written, factors) == expected
+    for text, message in (
+        ("hold(tilt=-10)", r'a value of tilt, 0 to 2 \(the positions of -10, 0, 10\), got "-10\)"'),
+        ("hold(tilt=10)", r'a value of tilt, 0 to 2 \(the positions of -10, 0, 10\), got "10\)"'),
+        ("hold(size=0.5)", r'a value of size, 0 to 2 \(the positions of 0\.5, 1, 2\), got "0\.5\)"'),
+        ("hold(year>=1995)", r"0 to 7 \(the positions of 1990, .*, 1995, \.\.\.\), got"),
     ):
         with pytest.raises(UnweaveError, match=message):
             canonical(text, factors)

@@ -84,6 +84,7 @@ def test_spellings_that_mean_the_same_have_one_name(written: str, expected: str)
         ("x~y=0.2:y~x=0.3", "x and y are correlated twice. Keep one sigma for each pair of factors"),
         ("hold x<4", r'at character 6: expected "\(" after hold, got "x<4"'),
         ("weigh(x=0)=1.5", r"the weight, a number between 0 and 1, got \"1\.5\""),
+        ("weigh(x=0)=1e-200:weigh(x=0)=1e-200", "weights of one combination multiply to 0"),
         ("random(2)", "the share to hold out, a number between 0 and 1"),
         ("random(0.5,x)", "expected the seed, a whole number"),
         ("colour:noise", "painted once"),
@@ -179,6 +180,14 @@ def test_weights_and_correlations_give_the_probabilities_they_state() -> None:
     assert np.corrcoef(close[:, 2], close[:, 3])[0, 1] > 0.9 > np.corrcoef(far[:, 2], far[:, 3])[0, 1]
     equal = conditioned(GRID, "x~y=1e-300").sample_factors(50, 0)  # squares that overflow
     assert (equal[:, 2] == equal[:, 3]).all()
+
+
+def test_a_correlation_that_leaves_nothing_is_refused() -> None:
+    """x is 1 to 6 of 0 to 7, shape 0, 1 or 2 of 2: no x is near a shape, and all weights are 0 in float64."""
+    text = "hold(x=0|7):shape~x=0.001"
+    with pytest.raises(UnweaveError, match=r"no combination of factors is left .* or use a larger sigma"):
+        conditioned(GRID, text)
+    assert conditioned(GRID, text.replace("0.001", "0.01")).sample_factors(20, 0)[:, 2].max() < 7
 
 
 def test_a_random_share_is_held_out_the_same_way_each_time() -> None:

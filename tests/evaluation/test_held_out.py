@@ -20,6 +20,7 @@ from unweave.errors import UnweaveError
 from unweave.evaluation import evaluate, generalisation
 from unweave.evaluation.effort import Effort
 from unweave.evaluation.evaluate import source_of
+from unweave.evaluation.parts import Part
 from unweave.evaluation.score_store import evaluate_run, kept_scores, scores_path
 from unweave.methods import AE, GVAE, AdaGVAE, BetaVAE, S2BetaVAE
 from unweave.methods.method import Method
@@ -139,6 +140,32 @@ def test_a_factor_that_is_constant_in_training_is_left_out() -> None:
     scores = evaluate(perfect, data=conditioned(TINY, "only(size=1)"), metrics="mig", points=POINTS)
     assert scores.factors == ("x", "y")
     assert 'factor "size" was left out: it has one value only.' in scores.notes
+
+
+def test_the_number_of_images_is_that_of_the_part() -> None:
+    """TINY has 3 x 4 x 5 images, of which 10 are held out."""
+    data, _ = watched()
+    for on, images in (("training", 50), ("all", 60), ("held_out", 10)):
+        notes = evaluate(perfect, data=data, on=on, metrics="sap", points=POINTS).notes  # type: ignore[arg-type]
+        assert any(f" has {images} images" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("condition", "on", "noted"),
+    [
+        ("x~y=0.1", "training", True),
+        ("x~y=0.1", "all", False),
+        ("weigh(x=0)=0.1", "training", True),
+        ("noise", "training", False),
+    ],
+)
+def test_metrics_that_count_all_combinations_the_same_say_so(condition: str, on: Part, noted: bool) -> None:
+    data = conditioned(replace(TINY, shape=(1, *TINY.shape[1:])), condition)
+    codes = lambda images: perfect(images.max(axis=1, keepdims=True))  # noqa: E731
+    notes = evaluate(codes, data=data, on=on, metrics="mig,factor_vae_score", points=POINTS).notes
+    found = [note for note in notes if "counts each combination of factors the same" in note]
+    assert bool(found) == noted
+    assert all(note.startswith("factor_vae_score counts") for note in found)
 
 
 def test_codes_that_generalise_and_codes_that_do_not() -> None:

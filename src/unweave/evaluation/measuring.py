@@ -33,6 +33,7 @@ from unweave.evaluation.requests import REQUESTS, Drawing
 from unweave.evaluation.scores import Score, Scores
 from unweave.evaluation.sources import Sample, Source
 from unweave.evaluation.standardising import standardised
+from unweave.evaluation.uneven import uneven_notes
 from unweave.metrics.checks import FactorError
 from unweave.metrics.information import mutual_information
 from unweave.metrics.kinds import FactorKind, factor_labels
@@ -142,6 +143,7 @@ def measure_choice(
             *_scale_notes(source, repeated),
             *meaningless_notes(rest.metrics, source),
             *block_notes(rest.metrics, source),
+            *uneven_notes(rest.metrics, source),
             *(no_interval_notes([s.name for s in scores if s.low is None]) if effort.repeats else ()),
         ),
     )

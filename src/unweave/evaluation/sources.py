@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unweave.data import CATALOGUE, GroundTruth
-from unweave.data.supervision.restrict import varied_columns
+from unweave.data.supervision.restrict import drawn_combinations, varied_columns
 from unweave.errors import UnweaveError
 from unweave.evaluation.image_split import split_by_image
 from unweave.evaluation.likelihoods import CHUNK, Bits, Losses, Meaningless, likelihood_of, split_factors
@@ -207,10 +207,9 @@ class GroundTruthSource:
         """What was left out of the data, and whether there are too few images."""
         constant = [factor.name for j, factor in enumerate(self.truth.factors) if j not in self.varied]
         notes = [f'factor "{name}" was left out: it has one value only.' for name in constant]
-        if not self.truth.stochastic and len(self.truth) < FEW:
-            notes.append(
-                f"{self.truth.name} has {len(self.truth)} images; scores from fewer than {FEW:,} are rough."
-            )
+        images = drawn_combinations(self.truth)
+        if not self.truth.stochastic and images < FEW:
+            notes.append(f"{self.truth.name} has {images} images; scores from fewer than {FEW:,} are rough.")
         return tuple(notes)
 
     @cached_property

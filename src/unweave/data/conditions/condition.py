@@ -72,6 +72,8 @@ class Condition:
         for box, share in sorted((_without_full(box, factors), share) for box, share in clauses.weights):
             if box:  # a weight of all combinations changes nothing
                 products[box] = products.get(box, 1.0) * share
+        if not all(products.values()):
+            raise UnweaveError("weights of one combination multiply to 0. Use hold(...) to leave it out.")
         return cls(
             paint=clauses.paints[0] if clauses.paints else "",
             only=_without_full(_intersection(clauses.only), factors),

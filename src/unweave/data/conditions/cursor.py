@@ -59,19 +59,19 @@ class Cursor:
         return self._known(known, AFTER_NAME) or self.word() or self._raise(what)
 
     def label(self, known: Iterable[str]) -> str:
-        """The label of a value that is next, one of those known; empty if none is. Numbers are no labels."""
-        return self._known((label for label in known if not label.isdecimal()), AFTER_LABEL)
+        """The label of a value that is next, one of those known; empty if none is."""
+        return self._known(known, AFTER_LABEL)
 
     def number(self, what: str) -> float:
         """The number that is next; `what` says what it means."""
         return float(self._match(NUMBER) or self._raise(what))
 
-    def whole(self) -> int | None:
-        """The whole number that is next, or None."""
+    def whole(self, expected: str = f"a whole number of at most {MOST_DIGITS} digits") -> int | None:
+        """The whole number that is next, or None; another number is not what is `expected`."""
         start, text = self.at, self._match(NUMBER)
         if text and (not text.isdigit() or len(text) > MOST_DIGITS):
             self.at = start
-            raise self.error(f"a whole number of at most {MOST_DIGITS} digits")
+            raise self.error(expected)
         return int(text) if text else None
 
     def error(self, expected: str, at: int | None = None) -> UnweaveError:

@@ -12,22 +12,26 @@
     value       = whole number | label of a value
 
 Values are positions 0, 1, 2, ... of a factor's values. Spaces between words are ignored. Names of factors and
-labels may be any text, such as "hair colour" or "18-24"; a label that is a number is read as a position.
+labels may be any text, such as "hair colour" or "18-24". Numbers are positions, also if they are
+labels; a label such as "0.5" can be written if no label of the factor is a whole number.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from unweave.data.conditions.condition import Box, Clauses, Condition, Correlation, RandomShare, box_of
-from unweave.data.conditions.cursor import Cursor
+from unweave.data.conditions.cursor import NUMBER, Cursor
 from unweave.data.conditions.presets import PRESETS, expanded
 from unweave.data.grid import Factor
 from unweave.errors import UnweaveError, did_you_mean
 
 PAINTS = ("colour", "noise")
+WHOLE = re.compile(r"[-+]?\d+")
+MOST_LABELS = 6  # in an error
 OPERATORS = ("<=", ">=", "!=", "<", ">", "=")
 
 
@@ -188,13 +192,14 @@ class _Reader:
 
     def _value(self, column: int) -> int:
         factor, start = self.factors[column], self.cursor.at
-        label = self.cursor.label(factor.labels or ())
+        label = self.cursor.label(_words(factor))
         if label and factor.labels:
             return factor.labels.index(label)
-        value = self.cursor.whole()
+        expected = _values_of(factor)
+        numbered = len(_words(factor)) < len(factor.labels or ())
+        value = self.cursor.whole(expected) if numbered else self.cursor.whole()
         if value is None or value >= factor.size:
-            known = f" or one of {', '.join(factor.labels[:6])}" if factor.labels else ""
-            raise self.cursor.error(f"a value of {factor.name}, 0 to {factor.size - 1}{known}", start)
+            raise self.cursor.error(expected, start)
         return value
 
     def _name(self, what: str) -> str:
@@ -205,6 +210,26 @@ class _Reader:
         if name not in names:
             raise self.cursor.problem(f'there is no factor "{name}". {_known(name, names)}', start)
         return names.index(name)
+
+
+def _words(factor: Factor) -> list[str]:
+    """The labels that can be written: not numbers, if one of them looks like a position."""
+    labels = factor.labels or ()
+    if not any(WHOLE.fullmatch(label) for label in labels):
+        return list(labels)
+    return [label for label in labels if not NUMBER.fullmatch(label.lstrip("+-"))]
+
+
+def _values_of(factor: Factor) -> str:
+    """What may be written for a value of a factor, for errors."""
+    words, labels = _words(factor), factor.labels or ()
+    positions = f" (the positions of {_shortened(labels)})" if len(words) < len(labels) else ""
+    known = f" or one of {_shortened(words)}" if words else ""
+    return f"a value of {factor.name}, 0 to {factor.size - 1}{positions}{known}"
+
+
+def _shortened(labels: Sequence[str]) -> str:
+    return ", ".join([*labels[:MOST_LABELS], *(["..."] if len(labels) > MOST_LABELS else [])])
 
 
 def _known(word: str, known: Sequence[str] | dict[str, Callable[[], None]]) -> str:

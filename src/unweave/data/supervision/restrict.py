@@ -136,6 +136,13 @@ def varied_columns(ground_truth: GroundTruth) -> NDArray[np.int64]:
     return np.intersect1d(varied, np.flatnonzero((drawn != drawn[:1]).any(axis=0)))
 
 
+def drawn_combinations(ground_truth: GroundTruth) -> int:
+    """How many combinations may be drawn; all of them for grids that are too large to look at."""
+    if ground_truth.allowed is None or len(ground_truth) > LARGEST_SCAN:
+        return len(ground_truth)
+    return len(_positions(ground_truth, ground_truth.allowed))
+
+
 def _supported(ground_truth: GroundTruth, suffix: str, what: str, allowed: Weight) -> GroundTruth:
     """A ground truth some of whose combinations are never drawn."""
     before = ground_truth.allowed
@@ -143,8 +150,7 @@ def _supported(ground_truth: GroundTruth, suffix: str, what: str, allowed: Weigh
     def both(factors: Factors) -> NDArray[np.float64]:
         return allowed(factors) if before is None else before(factors) * allowed(factors)
 
-    restricted = _restricted(ground_truth, suffix, what, allowed)
-    return _refuse_empty(dataclasses.replace(restricted, allowed=both))
+    return dataclasses.replace(_restricted(ground_truth, suffix, what, allowed), allowed=both)
 
 
 def _restricted(ground_truth: GroundTruth, suffix: str, what: str, weight: Weight) -> GroundTruth:
@@ -153,7 +159,7 @@ def _restricted(ground_truth: GroundTruth, suffix: str, what: str, weight: Weigh
     def both(factors: Factors) -> NDArray[np.float64]:
         return weight(factors) if before is None else before(factors) * weight(factors)
 
-    return dataclasses.replace(
+    restricted = dataclasses.replace(
         ground_truth,
         name=f"{ground_truth.name}_{suffix}",
         weight=both,
@@ -162,6 +168,7 @@ def _restricted(ground_truth: GroundTruth, suffix: str, what: str, weight: Weigh
         full=full_grid(ground_truth),
         members=None,
     )
+    return _refuse_empty(restricted)
 
 
 def _positions(ground_truth: GroundTruth, chosen: Weight) -> NDArray[np.int64]:
@@ -228,4 +235,7 @@ def _refuse_empty(ground_truth: GroundTruth) -> GroundTruth:
     for start in range(0, n, CHUNK):
         if ground_truth.weight(ground_truth.factors_at(np.arange(start, min(start + CHUNK, n)))).any():
             return ground_truth
-    raise UnweaveError(f"no combination of factors is left to draw ({ground_truth.drawn}). Hold out less.")
+    raise UnweaveError(
+        f"no combination of factors is left to draw ({ground_truth.drawn}). Hold out less, or use a larger "
+        "sigma or weight."
+    )
