@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,10 @@ def test_mistakes_raise_clear_errors() -> None:
         ({"split": "x~angle=0.2"}, '`split` must hold combinations out, such as "hold'),
         ({"split": "hold(z=1)"}, 'no factor "z"'),
         ({"data": conditioned(DATA, "hold(x=1)"), "split": "hold(x=2)"}, "Leave `split` out"),
+        (
+            {"data": replace(DATA, factors=(Factor("mean", 3), *FACTORS[1:]))},
+            'has a factor "mean", a name that',
+        ),
         ({"data": None}, "needs a run, or an encoder and data with a full grid"),
     ):
         with pytest.raises(UnweaveError, match=message):
@@ -206,6 +211,7 @@ def test_bad_input_of_the_command_is_one_sentence_and_status_2(tmp_path: Path) -
     for words, message in (
         ([tmp_path / "none"], "there is no folder"),
         ([tmp_path, "--sizes", "10,1.5"], "--sizes takes whole numbers, as in 10,100,1000; got 10,1.5."),
+        ([tmp_path, "--sizes", "10²"], "--sizes takes whole numbers, as in 10,100,1000; got 10²."),
         ([tmp_path, "--plot", "curves.txt"], "curves.txt must end in .png"),
     ):
         done = run_here("downstream", *words)

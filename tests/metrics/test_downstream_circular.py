@@ -71,6 +71,10 @@ def test_mistakes_raise_clear_errors() -> None:
         downstream_circular(some, some.astype(str), {0: 360.0})
     with pytest.raises(UnweaveError, match=r"codes must be .* n = 30 rows like factors"):
         downstream_circular(some[:20], some, {0: 360.0})
+    with pytest.raises(UnweaveError, match="Holding out the last third needs at least 3 rows; got 2"):
+        downstream_circular(some.reshape(2, -1), some.reshape(2, -1), {0: 360.0})
+    with pytest.raises(UnweaveError, match="factors must be finite"):  # infinite is not missing
+        downstream_circular(some, np.where(some > 180, np.inf, some), {0: 360.0})
     with pytest.raises(UnweaveError, match="codes must be finite"):
         downstream_circular(np.where(some > 180, np.nan, some), some, {0: 360.0})
     with pytest.raises(UnweaveError, match="`test` must be a pair"):

@@ -60,7 +60,7 @@ def downstream_run(
     from unweave.runs.run import load
 
     numbers = [word.strip() for word in sizes.split(",")]
-    if not all(word.isdigit() for word in numbers):
+    if not all(word.isdecimal() for word in numbers):
         raise UnweaveError(f"--sizes takes whole numbers, as in 10,100,1000; got {sizes}.")
     check_device(device)
     check_output(csv)
@@ -81,11 +81,10 @@ def downstream_run(
             tell=tell,
         )
     print(curves)
-    console().print(
-        f"means over {repeats} sets of labelled images with 95% intervals, tested on {test:,} other images",
-        style="dim",
-        highlight=False,
-    )
+    sets = f"means over {repeats} sets of labelled images with 95% intervals"
+    if repeats == 1:
+        sets = "one set of labelled images, so no intervals"
+    console().print(f"{sets}, tested on {test:,} other images", style="dim", highlight=False)
     if csv is not None:
         curves.frame().to_csv(csv, index=False)
         print(f"-> {csv}")

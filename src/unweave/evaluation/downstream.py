@@ -119,14 +119,15 @@ def downstream(
 
     For each size, predictors are fitted to that many labelled images and tested on `test` others. This is
     repeated with other labelled images. Numbers are means over repeats with 95% t-intervals, which say how
-    far the mean over labelled sets may be off; the test images are the same in all repeats.
+    far the mean over labelled sets may be off; the test images are the same in all repeats and for all sizes.
+    Other `sizes`, `repeats` or `test` draw other images.
 
     - accuracy of each factor, by the `predictor` of `unweave.metrics.downstream`.
     - r2 of each ordinal and circular factor, by the regression `model` of `unweave.metrics.r2`:
       1 - squared error / variance of the factor over the full grid. The targets of a circular factor are the
       cosine and the sine of its angle, with the sum of both errors and a variance of 1. "kernel" is
-      penalised, so few labels suffice; "linear" extrapolates beyond the range of the labels, "kernel" does
-      not.
+      penalised, so few labels suffice; it uses at most the first 2,000 of them. "linear" extrapolates beyond
+      the range of the labels, "kernel" does not.
     - angular_error of each circular factor: mean angle between truth and prediction, in degrees; 90 is
       chance, and 0 is the best.
 
@@ -148,6 +149,11 @@ def downstream(
             f"{truth.name} has too few images for {effort.points[0]:,} labelled ones. Use smaller sizes."
         )
     factors = tuple(truth.factors[j] for j in sources[0].varied)
+    if MEAN in (factor.name for factor in factors):
+        raise UnweaveError(
+            f'{truth.name} has a factor "{MEAN}", a name that stands for the mean over factors here. Give the '
+            "factor another name."
+        )
     task = _Task(factors, samples, predictor, model, sources[0].unscaled is not None, effort.stream)
     name = str(opened.path) if hasattr(opened, "spec") else type(opened).__name__
     with one_blas_thread():

@@ -99,7 +99,8 @@ def _known(codes: ArrayLike, factors: ArrayLike, periods: Mapping[int, float]) -
             f"codes must be (n, d) with n = {len(numbers)} rows like factors; got {table.shape}. Give both "
             "for the same points."
         )
-    return complete_rows(table, numbers[:, list(periods)].astype(np.float64))
+    angles = numbers[:, list(periods)].astype(np.float64)
+    return complete_rows(table, angles) if np.isnan(angles).any() else (table, angles)
 
 
 def _of_factors(squares: Floats) -> Floats:
