@@ -111,6 +111,9 @@ def test_what_cannot_be_measured_on_a_part_is_refused() -> None:
     with pytest.raises(UnweaveError, match="it needs all combinations of factors, and some are held out"):
         evaluate(perfect, data=data, metrics="factor_vae_score", points=POINTS)
     assert evaluate(perfect, data=data, on="all", metrics="factor_vae_score", points=POINTS)
+    # Of the codes alone: the factors of held-out points do not matter.
+    codes_only = evaluate(perfect, data=data, on="held_out", metrics="total_correlation", points=POINTS)
+    assert np.isfinite(codes_only["total_correlation"])
     with pytest.raises(UnweaveError, match=r'such as mig, .* because "size" has one value in all of them'):
         evaluate(perfect, data=data, on="held_out", metrics="mig", points=POINTS)
     with pytest.raises(UnweaveError, match='on must be training, all or held_out; got "test"'):

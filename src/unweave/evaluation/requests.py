@@ -69,7 +69,9 @@ class Request(Protocol):
 
 @dataclass(frozen=True)
 class CountedCodes:
-    """Codes and factors of points to count on; nothing is held out."""
+    """Codes and factors of points to count on; nothing is held out. Some metrics look at the codes only."""
+
+    looks_at_factors: bool = True
 
     def obstacle(self, source: Source) -> str | None:  # noqa: ARG002
         """Every source has codes."""
@@ -78,7 +80,8 @@ class CountedCodes:
     def gather(self, drawing: Drawing) -> dict[str, Any]:
         """Codes and factors of fresh points, or of half of the rows, for a repeat."""
         sample = drawing.sample()
-        _refuse_constant(drawing.source, sample)
+        if self.looks_at_factors:
+            _refuse_constant(drawing.source, sample)
         return {"codes": sample.counted_codes, "factors": sample.counted_factors}
 
 
@@ -320,7 +323,7 @@ REQUESTS: dict[Needs, Request] = {
     "codes": CountedCodes(),
     "codes+test": HeldOutCodes(),
     "codes+test+periods": HeldOutCircles(),
-    "unsupervised": CountedCodes(),
+    "unsupervised": CountedCodes(looks_at_factors=False),
     "images": CountedImages(),
     "blocks": Blocks(),
     "blocks+test": HeldOutBlocks(),
