@@ -151,8 +151,8 @@ def downstream(
     factors = tuple(truth.factors[j] for j in sources[0].varied)
     if MEAN in (factor.name for factor in factors):
         raise UnweaveError(
-            f'{truth.name} has a factor "{MEAN}", a name that stands for the mean over factors here. Give the '
-            "factor another name."
+            f'{truth.name} has a factor "{MEAN}", a name that stands for the mean over factors here. Give it '
+            "another name."
         )
     task = _Task(factors, samples, predictor, model, sources[0].unscaled is not None, effort.stream)
     name = str(opened.path) if hasattr(opened, "spec") else type(opened).__name__
