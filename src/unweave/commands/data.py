@@ -100,11 +100,14 @@ def fetch(name: str, *, files: Files | None = None) -> None:
     if not entry.wanted:
         print(f"{name} needs no file: unweave renders it.")
         return
-    folder = data_root((files or Files()).data_root) / entry.folders[0]
-    if not entry.files:
+    root = data_root((files or Files()).data_root)
+    folder = root / entry.folders[0]
+    public = any(file.urls for file in entry.files)
+    if not entry.files or not (public or entry.is_here(root)):
+        wanted = " and ".join(file.name for file in entry.files) or " or ".join(entry.wanted)
         raise UnweaveError(
             f"the files of {name} cannot be downloaded. Get them from {entry.card.homepage}, and put "
-            f"them into {folder} so that there is {' or '.join(entry.wanted)}."
+            f"them into {folder} so that there is {wanted}."
         )
     with progress(f"fetching {name}") as tell:
         paths = fetch_files(name, entry.files, folder, tell)
