@@ -85,6 +85,7 @@ def test_inspect_says_what_a_folder_is_good_for(tmp_path: Path) -> None:
 
 def test_render_and_cite(own_cache: Path) -> None:
     assert "480,000" not in run_here("cite", "dsprites").stdout
+    assert run_here("cite", "dsprites:x~y=0.2").stdout == run_here("cite", "dsprites").stdout
     both = run_here("cite", "color_dsprites", "noisy_dsprites").stdout
     assert both.count("@misc{dsprites17") == both.count("@inproceedings{locatello2019") == 1
     mixed = run_here("cite", "dsprites", "beta_vae").stdout

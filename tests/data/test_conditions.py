@@ -17,7 +17,7 @@ from unweave.data.catalogue import canonical_name, entry_of
 from unweave.data.conditions.parser import parse
 from unweave.data.grid import Factor, GroundTruth
 from unweave.data.opening import is_place, open_reference, open_seen_from, reopen
-from unweave.data.own.abilities import INTERVENTIONS, TRAINING
+from unweave.data.own.abilities import CODES, INTERVENTIONS, TRAINING
 from unweave.data.own.reference import Reference
 from unweave.data.supervision.restrict import full_grid, held_out_part, varied_columns
 from unweave.errors import UnweaveError
@@ -263,3 +263,13 @@ def test_what_can_be_done_with_restricted_data_is_stated() -> None:
     assert not able[INTERVENTIONS][0]
     assert "--on all" in able[INTERVENTIONS][1]
     assert {a.what: a.possible for a in abilities(GRID)}[INTERVENTIONS]
+    # 3 x 6 x 8 x 8 combinations, of which a shape is a third and x = 0 an eighth.
+    for text, counted in (
+        ("hold(x=0)", "1,008 of 1,152"),
+        ("only(shape=0)", "384 of 1,152"),
+        ("x~y=1", "1,152"),
+    ):
+        of_data = {what: why for what, _, why in abilities(conditioned(GRID, text))}
+        assert of_data[TRAINING].startswith(f"{counted} combinations of factors are drawn uniformly; ")
+        constant = text == "only(shape=0)"
+        assert ("3 of 4 factors vary, all known. shape never varies" in of_data[CODES]) == constant

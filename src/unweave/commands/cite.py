@@ -17,6 +17,9 @@ def citation(name: str) -> str:
     """The BibTeX entry of unweave, a data set, a metric or a method."""
     if name == OWN_NAME:
         return own_citation(_citation_file().read_text(encoding="utf-8"))
+    of_condition = _with_condition(name)
+    if of_condition:
+        return of_condition
     known: dict[str, str] = {}
     for entries in (_data_sets, _metrics, _methods):  # torch, which takes seconds to import, comes last
         known |= entries()
@@ -55,6 +58,13 @@ def _citation_file() -> Path:
     package = Path(__file__).parents[1]
     installed = package / CITATION_FILE
     return installed if installed.is_file() else package.parents[1] / CITATION_FILE
+
+
+def _with_condition(name: str) -> str:
+    """The BibTeX entry of a data set whose name has a condition; empty for other names."""
+    from unweave.data.catalogue import entry_of, has_condition
+
+    return entry_of(name).card.citation if has_condition(name) else ""
 
 
 def _data_sets() -> Mapping[str, str]:

@@ -9,6 +9,7 @@ import numpy as np
 from unweave.data.collection import Collection, Continuous, obstacle_to_grid
 from unweave.data.grid import Factor, GroundTruth
 from unweave.data.own.sizing import MULTIPLE, SMALLEST, suits_networks
+from unweave.data.supervision.restrict import drawn_combinations, varied_columns
 
 TRAINING = "training"
 GRID = "full grid of factors"
@@ -38,8 +39,10 @@ def abilities(data: GroundTruth | Collection) -> list[Ability]:
 
 
 def _of_ground_truth(data: GroundTruth) -> list[Ability]:
-    constant = [factor.name for factor in data.factors if factor.size == 1]
-    varying = len(data.factors) - len(constant)
+    varied = varied_columns(data).tolist()
+    constant = [factor.name for j, factor in enumerate(data.factors) if j not in varied]
+    varying, images = len(varied), drawn_combinations(data)
+    count = f"{images:,}" if images == len(data) else f"{images:,} of {len(data):,}"
     looks = "the image of each is drawn at random" if data.stochastic else "each has one image"
     note = f" {_join(constant)} never varies and is not measured." if constant else ""
     held = f"{varying} of {len(data.factors)} factors can be held fixed while the others change"
@@ -48,7 +51,7 @@ def _of_ground_truth(data: GroundTruth) -> list[Ability]:
     free = data.allowed is None
     held_out = "" if free else " Some combinations are held out, so measure a run with --on all."
     return [
-        _training(data, f"{len(data):,} combinations of factors {drawn}; {looks}."),
+        _training(data, f"{count} combinations of factors {drawn}; {looks}."),
         Ability(GRID, True, f"Each of {sizes} combinations has an image."),
         Ability(CODES, varying > 0, f"{varying} of {len(data.factors)} factors vary, all known.{note}"),
         Ability(INTERVENTIONS, varying > 1 and free, f"{held}; two or more are needed.{held_out}"),
