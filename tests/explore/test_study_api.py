@@ -65,6 +65,7 @@ def test_runs_are_sent_as_columns(tmp_path: Path) -> None:
     assert record["words"]["method"] == {"names": ["beta_vae", "factor_vae"], "codes": [0, 1]}
     assert record["words"]["setting"] == {"names": ["beta=4", "gamma=10,second_batch=False"], "codes": [0, 1]}
     assert record["settings"] == {"strength": [None, 4.0], "seed": [1, 0]}
+    assert record["strengths"] == {"beta_vae": "strength", "factor_vae": "strength"}
     assert record["scores"] == {
         "kl": [None, 12345.67],
         "mig": [0.25, 0.12345679],
@@ -80,6 +81,13 @@ def test_settings_that_differ_are_numbers_to_plot(tmp_path: Path) -> None:
     order = [found["id"].index(f"r{i}") for i in range(3)]
     assert [found["settings"]["beta"][place] for place in order] == [2.0, 0.5, None]
     assert set(found["settings"]) == {"strength", "seed", "beta"}  # alpha and gamma have one value only
+
+
+def test_the_axis_of_a_method_names_its_setting(tmp_path: Path) -> None:
+    one = rows("a", "beta_tcvae", "alpha=1,beta=1,gamma=1", 0, {("mean", "mig"): 0.5}, strength=1.0)
+    two = rows("b", "dip_vae_i", "lambda_od=4,lambda_d_factor=10", 0, {("mean", "mig"): 0.5})
+    found = json.loads(study_records(write(tmp_path, one, two)))
+    assert found["strengths"] == {"dip_vae_i": "lambda_od", "beta_tcvae": "beta"}
 
 
 def test_settings_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ def test_each_method_has_an_axis_with_its_own_setting(browser: Browser, address:
     assert page.evaluate(label).startswith("SAP against setting of each method")
     study = (
         "{runs: 4, words: {method: {names: ['a', 'b'], codes: [0, 0, 1, 1]}}, "
-        "settingNames: ['strength', 'beta'], numbers: {strength: [4, 1, 10, 10], beta: [4, 1, NaN, NaN]}}"
+        "strengths: {a: 'beta', b: 'strength'}, numbers: {strength: [4, 1, 10, 10]}}"
     )
     axis = page.evaluate(
         f"import('/study/axes.js').then((m) => m.settingAxis({study}, [1, 1, 1, 1]))"

@@ -3,15 +3,17 @@ import pandas as pd
 import pytest
 
 from report.made_up import SIX, Rule, settings, small_runs, table
+from unweave.methods import METHODS, settings_of
 from unweave.report import tables
 from unweave.report.names import (
+    USUAL_STRENGTHS,
     downstream_scores,
     metric_scores,
     regularisation_steps,
     setting_label,
     strength_names,
 )
-from unweave.results import wide
+from unweave.results import setting_text, wide
 
 
 def test_the_strongest_regularisation_is_the_last_step() -> None:
@@ -116,6 +118,14 @@ def test_the_setting_that_the_strength_is_the_value_of() -> None:
     )
     expected = {"factor_vae": "gamma", "annealed_vae": "c_max", "vae": "strength"}
     assert strength_names(runs) == expected
+
+
+def test_the_strength_of_a_method_is_named_where_other_settings_have_its_value() -> None:
+    for method in METHODS:
+        if method.strength in USUAL_STRENGTHS:
+            text = setting_text(settings_of(method(**{method.strength: 1.0})))
+            runs = pd.DataFrame({"method": [method.name], "setting": [text], "strength": [1.0]})
+            assert strength_names(runs) == {method.name: method.strength}
 
 
 def test_the_change_from_the_weakest_to_the_strongest_regularisation() -> None:

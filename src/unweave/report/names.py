@@ -120,6 +120,7 @@ _OF_NO_METRIC = (
     *("fairness_trees", "fairness_logistic", "d_lsbd", "reasoning"),
     "generalisation",
 )
+USUAL_STRENGTHS = ("beta", "lambda_od", "c_max", "gamma")  # where several settings have the same values
 NUMBER_SETTING = re.compile(r"(\w+)=(-?[0-9.]+(?:e[-+]?[0-9]+)?)")  # in the text of settings
 MOST_SCORES = 8  # so many columns are legible
 
@@ -237,7 +238,8 @@ def strength_names(runs: pd.DataFrame) -> dict[str, str]:
             for name in parsed[0]
             if all(float(row.get(name, "nan")) == value for row, value in zip(parsed, strengths, strict=True))
         ]
-        names[str(method)] = fitting[0] if fitting else "strength"
+        usual = [name for name in USUAL_STRENGTHS if name in fitting]
+        names[str(method)] = [*usual, *fitting, "strength"][0]
     return names
 
 

@@ -23,6 +23,7 @@ from unweave.explore.api.request import Request, Routes
 from unweave.explore.labels import labels_of
 from unweave.explore.subject import Subject, TableInMemory
 from unweave.layout import PICTURES_FOLDER, RESULTS_FILE, TRAVERSALS_FILE, WEIGHTS_FILE
+from unweave.report.names import strength_names
 from unweave.results import METHOD_ORDER, RUN_COLUMNS, Results, read_table, wide
 
 WORDS = ("source", "data", "method", "setting")
@@ -37,8 +38,9 @@ def study_records(path: Path) -> bytes:
 
     runs: how many; id: their ids; here: 1 for a run whose folder is in the study's, else 0 (and 0 for all
     runs of a table alone); words: for source, data, method and setting the names and each run's place among
-    them; settings: strength, seed and all settings that are numbers and differ; scores; labels: display names
-    of methods, data sets and scores; notes: sentences on what is missing.
+    them; settings: strength, seed and all settings that are numbers and differ; strengths: for each method
+    the setting that its strength is the value of; scores; labels: display names of methods, data sets and scores;
+    notes: sentences on what is missing.
     """
     table = path / RESULTS_FILE if path.is_dir() else path
     try:
@@ -67,6 +69,7 @@ def records_of(results: Results, folders: Collection[str] = ()) -> bytes:
         "here": [int(run_id in folders) for run_id in ids],
         "words": {name: _coded(runs[name], METHOD_ORDER if name == "method" else ()) for name in WORDS},
         "settings": _settings(runs),
+        "strengths": strength_names(runs),
         "scores": {name: _rounded(runs[name]) for name in scores},
         "labels": labels_of(runs["method"].unique(), runs["data"].unique(), scores),
         "notes": list(results.notes),

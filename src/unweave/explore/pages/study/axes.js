@@ -78,7 +78,7 @@ export function settingAxis(study, shown) {
     if (!kept.length) return;
     kept.sort((a, b) => a - b || Number.isNaN(a) - Number.isNaN(b));
     const label = labelOf(study.labels, "method", method);
-    groups.push({ from: place, to: place + kept.length - 1, method: label, setting: settingOf(study, rows) });
+    groups.push({ from: place, to: place + kept.length - 1, method: label, setting: study.strengths[method] });
     const placeOf = new Map(kept.map((value, k) => [value, place + k]));
     for (const row of rows) values[row] = placeOf.get(strength[row]) ?? NaN;
     ticks.push(...kept.map((value, k) => [place + k, shortNumber(value)]));
@@ -86,10 +86,4 @@ export function settingAxis(study, shown) {
   });
   const high = Math.max(place - 1, 1) - 0.5;
   return { name: OWN_SETTING, values, jitter: 0.3, words: true, groups, low: -0.5, high, ticks };
-}
-
-// The setting that the strength of some runs is the value of.
-function settingOf({ numbers, settingNames }, rows) {
-  const same = (name) => rows.every((row) => numbers[name][row] === numbers.strength[row]);
-  return settingNames.find((name) => name !== "strength" && name !== "seed" && same(name)) ?? "strength";
 }
