@@ -127,6 +127,8 @@ def test_what_is_missing_is_named() -> None:
             compare_few_labels(wrong, [score])
     with pytest.raises(UnweaveError, match='are chosen by "dci" or "mig" on few labels; got'):
         compare_few_labels(frame, by="sap")
+    with pytest.raises(UnweaveError, match="the folder of a study must be named by its path; got 3"):
+        compare_few_labels(3)  # type: ignore[arg-type]
 
 
 def test_a_table_on_disk(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from unweave.errors import UnweaveError
+from unweave.places import as_path
 from unweave.report.inputs import read_results
 from unweave.report.names import choosers_of, data_sets, measured, metric_scores
 from unweave.report.rank_correlation import Correlations, correlations
@@ -66,7 +67,10 @@ def compare_few_labels(
     """
     if by not in ("dci", "mig"):
         raise UnweaveError(f'unsupervised runs are chosen by "dci" or "mig" on few labels; got {by!r}.')
-    runs = study if isinstance(study, pd.DataFrame) else wide(read_results([Path(study)]).table)
+    if isinstance(study, pd.DataFrame):
+        runs = study
+    else:
+        runs = wide(read_results([as_path(study, "the folder of a study")]).table)
     check_columns(runs, ["data", "method", "setting", "seed", *(scores or ())])
     judges = metric_scores(runs) if scores is None else measured(runs, scores)
     validation = [name for name in choosers_of(runs) if name.startswith("few_labels.")]

@@ -163,7 +163,7 @@ PERFECT = Perfect()
 
 def labelled(ground_truth: GroundTruth, n: int, seed: int | Stream, labeller: Labeller = PERFECT) -> Labelled:
     """n labelled points, drawn independently; the points are the same whichever labeller labels them."""
-    if not callable(labeller):
+    if not callable(labeller) or isinstance(labeller, type):
         raise UnweaveError(f"a labeller is an object such as Perfect() or Noisy(0.1); got {labeller!r}.")
     stream = Stream.of(seed).child("labelled")
     factors = ground_truth.sample_factors(whole_number(n, "the number of labelled points", 0), stream)
