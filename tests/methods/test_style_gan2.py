@@ -300,6 +300,11 @@ def test_scores_say_where_codes_are_from(trained: Run) -> None:
     assert any("codes w of style_gan2 are guessed by an encoder" in note for note in scores.notes)
 
 
+def test_notes_say_if_the_encoder_was_never_trained(trained: Run) -> None:
+    [note] = replace(SMALL, encoder_from=1.0).code_notes(trained.networks)
+    assert note.startswith("The encoder of style_gan2 was not trained, because encoder_from is 1")
+
+
 def test_samples_are_images_of_z(trained: Run) -> None:
     numbers = torch.from_numpy(Stream.of(0).child("prior").normal(3, 8)[None, :, :4]).float()
     codes = trained.spec.method.prior_codes(trained.networks, numbers)  # type: ignore[attr-defined]
@@ -318,6 +323,8 @@ def test_swaps_mix_levels(trained: Run) -> None:
     np.testing.assert_allclose(mixed[4:5], expected, atol=1e-6)
     unmixed = trained.mix(images[:1], images[:1], 1)
     np.testing.assert_allclose(unmixed, trained.reconstruct(images[:1]), atol=1e-6)
+    for rows, columns in ((0, 2), (2, 0), (0, 0)):
+        assert trained.mix(images[:rows], images[:columns], 1).shape == (0, 1, 8, 8)
     with pytest.raises(UnweaveError, match=r"levels must be a whole number from 1 to 1; got 2"):
         trained.mix(images[:1], images[:1], 2)
     assert trained.swaps(images, rows=2, columns=4) is not None

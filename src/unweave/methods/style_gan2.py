@@ -309,6 +309,11 @@ class StyleGAN2(Method):
     def code_notes(self, networks: Mapping[str, nn.Module]) -> tuple[str, ...]:
         """How codes are inferred."""
         latents = network_of(networks, MEANS, StyleMeans).latents
+        if self.encoder_from >= 1:
+            return (
+                "The encoder of style_gan2 was not trained, because encoder_from is 1, so its codes know nothing "
+                "about images.",
+            )
         return (
             f"The {latents} codes {self.codes} of style_gan2 are guessed by an encoder that was trained on "
             "generated images; inversion says how well it inverts the generator on real ones.",

@@ -217,7 +217,7 @@ class Run:
             for code in upper
             for part in lower.split(self._chunk)
         ]
-        return _like(coarse, self._images_by(method.decode_all, pairs))
+        return _like(coarse, self._images_by(method.decode_all, pairs or [lower[None, :0]]))
 
     def losses(self, images: Array, codes: Array) -> Array:
         """How badly codes explain images, -log p(x|z), (n,)."""
