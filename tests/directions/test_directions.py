@@ -71,6 +71,24 @@ def test_features_of_a_sparse_autoencoder_reconstruct_codes_as_it_does() -> None
     assert (np.diff(found.explained) <= 0).all()
 
 
+def test_protocols_tell_fits_of_different_settings_apart(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"features": 6, "steps": 0}
+    specs = [SparseSpec(**options, k=k, seed=seed) for k, seed in ((2, 0), (2, 5), (3, 0))]
+    specs.append(SparseSpec(**options, kind="relu", l1=0.01))
+    found = [fit(encode, "sparse", data=TINY, images=40, seed=1, spec=spec).directions for spec in specs]
+    assert [fitted.word for fitted in found] == [
+        "read:sparse6-topk2-steps0-n40-seed1",
+        "read:sparse6-topk2-steps0-seed5-n40-seed1",
+        "read:sparse6-topk3-steps0-n40-seed1",
+        "read:sparse6-relu0.01-steps0-n40-seed1",
+    ]
+    assert "found by sparse (topk2-steps0-seed5), fitted on 40 codes (seed 1)." in found[1].note
+    found[1].save(tmp_path / "found.safetensors")
+    assert load(tmp_path / "found.safetensors").word == found[1].word
+    weights = np.diag([3.0, 1.0])
+    assert (sefa(weights).word, sefa(weights, normalise=True).word) == ("read:sefa2", "read:sefa2-normalised")
+
+
 def test_wrong_codes_and_directions_are_refused(tmp_path: Path) -> None:
     found = pca(UNEQUAL)
     (tmp_path / "other.safetensors").write_bytes(b"nothing")

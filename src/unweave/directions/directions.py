@@ -70,7 +70,8 @@ class Fitted:
     """How directions were fitted: by what, on how many codes (None: on weights), with which seed.
 
     `encoder` is the path of the run or ONNX file whose codes they belong to, and `data` the name of its data
-    set; both are empty if they are not known. `remark` says what to know about the fit.
+    set; both are empty if they are not known. `remark` says what to know about the fit. `settings` are those
+    of the way that other fits may not share, for protocols.
     """
 
     by: str
@@ -79,6 +80,7 @@ class Fitted:
     encoder: str = ""
     data: str = ""
     remark: str = ""
+    settings: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,17 +111,19 @@ class Directions:
     @property
     def word(self) -> str:
         """What protocols say: `read:pca10-n10000-seed0` is PCA, 10 directions, 10,000 codes, seed 0."""
+        settings = self.fitted.settings and f"-{self.fitted.settings}"
         rows = "" if self.fitted.rows is None else f"-n{self.fitted.rows}"
         seed = "" if self.fitted.seed is None else f"-seed{self.fitted.seed}"
-        return f"read:{self.fitted.by}{len(self)}{rows}{seed}"
+        return f"read:{self.fitted.by}{len(self)}{settings}{rows}{seed}"
 
     @property
     def note(self) -> str:
         """The same in words."""
+        settings = self.fitted.settings and f" ({self.fitted.settings})"
         rows = "" if self.fitted.rows is None else f", fitted on {self.fitted.rows:,} codes"
         seed = "" if self.fitted.seed is None else f" (seed {self.fitted.seed})"
         remark = f" {self.fitted.remark}" if self.fitted.remark else ""
-        return f"Codes were read along {len(self)} directions found by {self.fitted.by}{rows}{seed}.{remark}"
+        return f"Codes were read along {len(self)} directions found by {self.fitted.by}{settings}{rows}{seed}.{remark}"
 
     @property
     def code_names(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -74,5 +74,15 @@ def sparse(codes: ArrayLike, spec: SparseSpec, *, device: str = "auto") -> Direc
         model.network.bias[0].cpu().numpy().astype(np.float64),
         explained[order],
         SparseReader(model, order),
-        Fitted("sparse", len(table), spec.seed),
+        Fitted("sparse", len(table), spec.seed, settings=_settings(spec)),
     )
+
+
+def _settings(spec: SparseSpec) -> str:
+    """The kind and its sparsity, and all further settings that are not the defaults: `topk4-steps100`."""
+    words = [f"{spec.kind}{spec.l1:g}" if spec.k is None else f"{spec.kind}{spec.k}"]
+    for field in fields(spec):
+        value = getattr(spec, field.name)
+        if field.name not in {"features", "k", "kind", "l1"} and value != field.default:
+            words.append(f"{field.name}{value:g}")
+    return "-".join(words)

@@ -60,9 +60,9 @@ def sefa(
     count = checked_count(k, used, f"the weights use {used} of {matrix.shape[1]} directions")
     directions = vectors[:count] * signs(vectors[:count])
     origin = _origin(mean, matrix.shape[1])
-    return Directions(
-        directions, origin, values[:count] / values.sum(), LinearReader(directions, origin), Fitted("sefa")
-    )
+    fitted = Fitted("sefa", settings="normalised" if normalise else "")
+    reader = LinearReader(directions, origin)
+    return Directions(directions, origin, values[:count] / values.sum(), reader, fitted)
 
 
 def first_weights(generator: Any, latents: int) -> NDArray[Any]:
