@@ -39,8 +39,8 @@ def study_records(path: Path) -> bytes:
     runs: how many; id: their ids; here: 1 for a run whose folder is in the study's, else 0 (and 0 for all
     runs of a table alone); words: for source, data, method and setting the names and each run's place among
     them; settings: strength, seed and all settings that are numbers and differ; strengths: for each method
-    the setting that its strength is the value of; scores; labels: display names of methods, data sets and scores;
-    notes: sentences on what is missing.
+    the setting that its strength is the value of; scores; labels: display names of methods, data sets and
+    scores; notes: sentences on what is missing.
     """
     table = path / RESULTS_FILE if path.is_dir() else path
     try:
