@@ -119,11 +119,11 @@ class Directions:
     @property
     def note(self) -> str:
         """The same in words."""
-        settings = self.fitted.settings and f" ({self.fitted.settings})"
+        way = self.fitted.by + (self.fitted.settings and f" ({self.fitted.settings})")
         rows = "" if self.fitted.rows is None else f", fitted on {self.fitted.rows:,} codes"
         seed = "" if self.fitted.seed is None else f" (seed {self.fitted.seed})"
         remark = f" {self.fitted.remark}" if self.fitted.remark else ""
-        return f"Codes were read along {len(self)} directions found by {self.fitted.by}{settings}{rows}{seed}.{remark}"
+        return f"Codes were read along {len(self)} directions found by {way}{rows}{seed}.{remark}"
 
     @property
     def code_names(self) -> tuple[str, ...]:
