@@ -166,8 +166,11 @@ def test_bad_input_is_one_sentence() -> None:
     ):
         with pytest.raises(UnweaveError, match=message):
             panel_grid(truth, levels)
-    with pytest.raises(UnweaveError, match="would have 262,144 different images"):
+    with pytest.raises(UnweaveError, match=r"262,144 different images.* such as levels=3\."):
         panel_grid(small_truth((4,) * 9))
+    assert len(panel_grid(small_truth((4,) * 9), 3)) == 3**9
+    with pytest.raises(UnweaveError, match=r'show all of their values: "scale", "orientation", "x", "y"\.'):
+        panel_grid(load("dsprites"), {"shape": 3})
     with pytest.raises(UnweaveError, match="3 relations need as many factors; the matrices have 2"):
         draw_matrices((3, 3), 5, Stream.of(0), relations="3")
     with pytest.raises(UnweaveError, match="factors with 3 values have fewer than 5 wrong answers"):

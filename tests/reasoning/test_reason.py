@@ -164,6 +164,16 @@ def test_the_command_prints_a_table_and_writes_a_file(runs: list[Run], tmp_path:
         assert message in failed.stderr
 
 
+def test_a_stopped_command_says_what_is_kept(runs: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ReasoningTraining, "update", stopped)
+    done = run_here("reason", runs[0].path, "--steps", 3, "--edge", 8, "--graph", 8, "--device", "cpu")
+    assert done.returncode == 130
+    assert "It keeps complete results; other runs start from the beginning." in done.stderr
+
+
 def test_intervals_have_known_ends() -> None:
     # Newcombe, "Two-sided confidence intervals for the single proportion", 1998, Table I, method 3.
     for (right, tests), ends in {
@@ -205,6 +215,11 @@ def test_results_as_text_and_table() -> None:
         ({"dropout": 1.0}, "dropout must be at least 0 and below 1"),
         ({"learning_rate": 0.0}, "learning_rate must be a number above 0"),
         ({"alternatives": "odd"}, "alternatives must be hard or easy; got 'odd'"),
+        ({"levels": True}, "levels must be a number, or numbers of values by factor"),
+        ({"edge": "512,512"}, r"edge must be whole numbers, such as \(512, 512, 512, 512\); got '512,512'"),
+        ({"graph": None}, r"graph must be whole numbers, such as \(256, 256\); got None"),
+        ({"dropout": None}, r"dropout must be a number, such as 0\.5; got None"),
+        ({"learning_rate": "fast"}, r"learning_rate must be a number, such as 0\.001; got 'fast'"),
         ({"levels": "3"}, "levels must be a number, or numbers of values by factor"),
         ({"relations": "4"}, "relations must be mixed or 1 or 2 or 3; got '4'"),
     ],
@@ -218,6 +233,8 @@ def test_numbers_are_accepted_for_one_layer_and_for_relations() -> None:
     spec = ReasoningSpec(relations=2, edge=64, graph=[32])  # type: ignore[arg-type]
     assert spec == ReasoningSpec(relations="2", edge=(64,), graph=(32,))
     assert ReasoningSpec.from_dict(spec.to_dict()) == spec
+    counted = ReasoningSpec(steps=np.int64(5), edge=np.array([8, 8]))  # type: ignore[arg-type]
+    assert json.loads(json.dumps(counted.to_dict()))["edge"] == [8, 8]
 
 
 def test_wrong_subjects_are_one_sentence() -> None:
@@ -230,5 +247,8 @@ def test_wrong_subjects_are_one_sentence() -> None:
     ):
         with pytest.raises(UnweaveError, match=message):
             reason(subject, TINY, data=data, device="cpu")
+    with pytest.raises(UnweaveError, match="spec must be a ReasoningSpec"):
+        reason(perfect_codes(truth), {"steps": 3}, data=truth)  # type: ignore[arg-type]
+    assert baselines(truth, TINY, "values", device="cpu").curves[0].subject == "values"
     with pytest.raises(UnweaveError, match="a baseline is one of values, one_hot, end_to_end; got 'odd'"):
         baselines(truth, TINY, ["odd"], device="cpu")  # type: ignore[list-item]

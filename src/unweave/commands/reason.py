@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from unweave.commands.console import console, progress, resume_line, say
+from unweave.commands.console import console, progress, say
 from unweave.errors import UnweaveError
 from unweave.layout import STUDY_FILE
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 SHOWN = 4  # checks in the table, which fits a terminal
 INTERVAL = "95% interval"  # of the last accuracy
+AGAIN = "run the same command again. It keeps complete results; other runs start from the beginning."
 
 
 def reason_runs(
@@ -101,7 +102,7 @@ def reason_runs(
         with progress("reasoning") as tell:
             result = reason(list(subjects), spec, data=data, device=device, data_root=data_root, tell=tell)
     except KeyboardInterrupt as stop:
-        sys.stderr.write(resume_line(stop))
+        sys.stderr.write(f"{str(stop) or 'stopped'}: {AGAIN}\n")
         sys.exit(130)
     show(result)
     if csv is not None:

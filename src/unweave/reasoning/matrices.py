@@ -158,9 +158,18 @@ def panel_grid(truth: GroundTruth, levels: Mapping[str, int] | int | None = None
     if len(grid) > LARGEST_TABLE:
         raise UnweaveError(
             f"matrices of {whole.name} would have {len(grid):,} different images; at most {LARGEST_TABLE:,} "
-            f'are encoded. Choose fewer values, such as levels={{"{names[columns[0]]}": 3}}.'
+            f"are encoded. {_fewer_images(grid)}"
         )
     return grid
+
+
+def _fewer_images(grid: PanelGrid) -> str:
+    """What to change if there are too many images."""
+    unnamed = [factor for j in grid.others if _different(factor := grid.truth.factors[j]) >= FEWEST_VALUES]
+    if unnamed and math.prod(grid.sizes) <= LARGEST_TABLE:
+        names = ", ".join(f'"{factor.name}"' for factor in unnamed)
+        return f"Factors without a number in levels show all of their values: {names}. Give numbers of these."
+    return f"Choose fewer values, such as levels={FEWEST_VALUES}."
 
 
 def _default_levels(truth: GroundTruth, most: int | None) -> dict[str, int]:

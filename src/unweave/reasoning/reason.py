@@ -30,6 +30,7 @@ Baseline: TypeAlias = Literal["values", "one_hot", "end_to_end"]
 BASELINES: tuple[Baseline, ...] = ("values", "one_hot", "end_to_end")
 TOGETHER = {"cpu": 8, "cuda": 256}  # runs that are trained at once
 DEFAULT_SPEC = ReasoningSpec()
+SHORT = "ReasoningSpec(steps=1_000)"  # which messages show
 LATENTS = 10  # codes of the encoder that is trained end to end, as many as the published models have
 
 
@@ -69,6 +70,7 @@ def reason(
     >>> [check.matrices for check in curve.checks]
     [8]
     """
+    _check_spec(spec)
     options = OpenOptions(use_device(device), data, data_root)
     asked = subjects_of(subjects, options)
     curves: dict[Subject, Curve] = {}
@@ -102,7 +104,7 @@ def reason(
 def baselines(
     data: str | Path | GroundTruth,
     spec: ReasoningSpec = DEFAULT_SPEC,
-    kinds: Sequence[Baseline] = BASELINES,
+    kinds: Baseline | Sequence[Baseline] = BASELINES,
     *,
     architecture: str = DEFAULT,
     device: str = "auto",
@@ -118,7 +120,9 @@ def baselines(
 
     Differs from disentanglement_lib: its convolutions hand over all of their 1,024 features.
     """
-    for kind in kinds:
+    _check_spec(spec)
+    asked = [kinds] if isinstance(kinds, str) else list(kinds)
+    for kind in asked:
         if kind not in BASELINES:
             raise UnweaveError(f"a baseline is one of {', '.join(BASELINES)}; got {kind!r}.")
     chosen = use_device(device)
@@ -127,7 +131,7 @@ def baselines(
         raise UnweaveError(f"matrices need data with a full grid of factors; {truth.name} has none.")
     grid = panel_grid(truth, spec.levels)
     curves: list[Curve] = []
-    for kind in kinds:
+    for kind in asked:
         embedding: Embedding
         if kind == "end_to_end":
             embedding = _encoder_of_images(grid, architecture, spec, chosen)
@@ -136,6 +140,11 @@ def baselines(
         subject = Subject(kind, kind, lambda: truth)
         curves += _trained([subject], embedding, grid, spec, chosen, precision, tell).values()
     return Reasoning(tuple(curves))
+
+
+def _check_spec(spec: object) -> None:
+    if not isinstance(spec, ReasoningSpec):
+        raise UnweaveError(f"spec must be a ReasoningSpec, such as {SHORT}; got {spec!r}.")
 
 
 def true_codes(grid: PanelGrid, kind: Baseline) -> Tensor:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Literal, TypeAlias, get_args
 
 from unweave.errors import UnweaveError, did_you_mean
@@ -54,17 +55,12 @@ class ReasoningSpec:
 
     def __post_init__(self) -> None:
         for name in ("edge", "graph", CHECKED):
-            value = getattr(self, name)
-            object.__setattr__(self, name, (value,) if isinstance(value, int) else tuple(value))
+            object.__setattr__(self, name, _whole_numbers(name, getattr(self, name)))
         object.__setattr__(self, "relations", str(self.relations))  # 2 is "2", and 512 is one layer
-        for name in (STEPS, "batch", "tests"):
-            _check_whole(name, getattr(self, name), 1)
-        for name in ("edge", "graph", CHECKED):
-            if not getattr(self, name):
-                raise UnweaveError(f"{name} must have at least one number, such as {getattr(SHOWN, name)}.")
-            for number in getattr(self, name):
-                _check_whole(name, number, 1)
-        _check_whole(SEED, self.seed, 0)
+        for name, least in ((STEPS, 1), ("batch", 1), ("tests", 1), (SEED, 0)):
+            object.__setattr__(self, name, _whole_number(name, getattr(self, name), least))
+        for name in ("dropout", "learning_rate"):
+            object.__setattr__(self, name, _real_number(name, getattr(self, name)))
         if not 0 <= self.dropout < 1:
             raise UnweaveError(f"dropout must be at least 0 and below 1; got {self.dropout}.")
         if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
@@ -124,13 +120,32 @@ def _widths(layers: tuple[int, ...]) -> str:
     return "-".join(map(str, layers))
 
 
-def _check_whole(name: str, number: Any, least: int) -> None:
-    if isinstance(number, bool) or not isinstance(number, int) or number < least:
+def _whole_numbers(name: str, value: Any) -> tuple[int, ...]:
+    """Whole numbers above 0, of which there is at least one; a single number counts as one of them."""
+    if isinstance(value, Integral):
+        value = (value,)
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise UnweaveError(f"{name} must be whole numbers, such as {getattr(SHOWN, name)}; got {value!r}.")
+    numbers = tuple(_whole_number(name, number, 1) for number in value)
+    if not numbers:
+        raise UnweaveError(f"{name} must have at least one number, such as {getattr(SHOWN, name)}.")
+    return numbers
+
+
+def _whole_number(name: str, number: Any, least: int) -> int:
+    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
         raise UnweaveError(f"{name} must be a whole number >= {least}; got {number!r}.")
+    return int(number)
+
+
+def _real_number(name: str, number: Any) -> float:
+    if isinstance(number, bool) or not isinstance(number, Real):
+        raise UnweaveError(f"{name} must be a number, such as {getattr(SHOWN, name)}; got {number!r}.")
+    return float(number)
 
 
 def _check_levels(levels: object) -> None:
-    if not isinstance(levels, Mapping | int | None):
+    if not isinstance(levels, Mapping | int | None) or isinstance(levels, bool):
         raise UnweaveError(
             f'levels must be a number, or numbers of values by factor such as {{"shape": 3}}; got {levels!r}.'
         )
