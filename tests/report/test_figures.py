@@ -9,6 +9,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
 from report.made_up import SIX, Rule, settings, small_runs, table
@@ -105,6 +106,25 @@ def test_total_correlation_against_regularisation() -> None:
     assert figure.axes[0].lines[1].get_xdata().tolist() == [0, 1, 2]
     # 10^-6 is drawn at the smallest number that the axis has.
     assert figure.axes[0].lines[1].get_ydata().tolist() == pytest.approx([1, 1e-3, 1e-4])
+
+
+def test_a_logarithmic_axis_within_a_decade_has_numbers() -> None:
+    medians = tables.setting_curves({"TC": small_runs()}, {"TC": "mig"})
+    figures: list[Any] = []
+    for low, high in ((4, 5.6), (4, 400)):
+        values = np.linspace(low, high, len(medians))
+        table = medians.assign(median=values, **{"lower quartile": values, "upper quartile": values})
+        figures.append(scores_against_settings(table, ["beta_vae", "factor_vae"], ["TC"], logarithmic=True))
+        FigureCanvasAgg(figures[-1]).draw()
+    shown = [
+        {text.get_text() for text in axes.get_yticklabels(which="both") if text.get_visible()} - {""}
+        for figure in figures
+        for axes in figure.axes
+    ]
+    assert {"4", "5"} <= shown[0]
+    assert shown[2]
+    assert all(text.startswith("$") for text in shown[2])  # powers of ten only
+    assert shown[1] == shown[3] == set()  # next to the axis that has the numbers
 
 
 def test_mean_against_sampled_codes_draws_each_pair_once() -> None:

@@ -218,9 +218,9 @@ def outer_labels(axes: NDArray[Any], rows: Sequence[str], columns: Sequence[str]
     for axis, name in zip(axes[:, 0], rows, strict=True):
         axis.set_ylabel(name)
     for axis in axes[:-1].ravel():
-        axis.tick_params(labelbottom=False)
+        axis.tick_params(which="both", labelbottom=False)
     for axis in axes[:, 1:].ravel():
-        axis.tick_params(labelleft=False)
+        axis.tick_params(which="both", labelleft=False)
 
 
 def same_limits(axes: NDArray[Any]) -> None:
@@ -235,11 +235,12 @@ def same_limits(axes: NDArray[Any]) -> None:
 
 def few_ticks(axis: Axis, log: bool = False) -> None:
     """Ticks of a small panel."""
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+    from matplotlib.ticker import LogFormatter, LogLocator, MaxNLocator
 
     if log:
         axis.set_major_locator(LogLocator(numticks=5))
-        axis.set_minor_formatter(NullFormatter())
+        # Within a decade there may be no power of ten, so the ticks between have numbers.
+        axis.set_minor_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(1, 0.4)))
     else:
         axis.set_major_locator(MaxNLocator(3))
 

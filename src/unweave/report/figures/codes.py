@@ -64,7 +64,7 @@ def mean_against_sampled(pairs: pd.DataFrame, score: str, points: int = POINTS) 
     for axis in axes.ravel()[len(data) :]:
         axis.set_visible(False)
     for axis in axes[:, 1:].ravel():
-        axis.tick_params(labelleft=False)
+        axis.tick_params(which="both", labelleft=False)
     figure.supxlabel(f"{score_label(score)}, sampled codes", fontsize=7, y=0.02)
     figure.supylabel(f"{score_label(score)}, mean codes", fontsize=7, x=0.01)
     legend(figure, names, dots=True)

@@ -50,7 +50,7 @@ def scores_against_settings(
         same_limits(axes[i])
         axes[i, 0].set_ylabel(row)
         for axis in axes[i, 1:]:
-            axis.tick_params(labelleft=False)
+            axis.tick_params(which="both", labelleft=False)
     for axis, method in zip(axes[0], names, strict=True):
         axis.set_title(label(method, METHODS))
     legend(figure, data)
