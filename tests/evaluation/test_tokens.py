@@ -65,6 +65,7 @@ def test_blocks_name_tokens_and_test_data_have_tokens_too() -> None:
             "mig cannot be measured here: it measures single numbers, and these codes are 2",
         ),
         ({"blocks": {"a": [0], "b": [2]}}, 'must name tokens from 0 to 1; block "b" has 2.'),
+        ({"blocks": {"a": [0, 1], "b": [1]}}, "must name different tokens; got {'a': (0, 1), 'b': (1,)}."),
         (
             {"log_var": np.zeros((600, 6))},
             "log_var must have the shape (n, 2, 3), like the codes; got (600, 6).",

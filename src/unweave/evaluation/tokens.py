@@ -53,6 +53,11 @@ class Tokens:
                     f"blocks of codes (n, {self.count}, {self.width}) must name tokens from 0 to "
                     f'{self.count - 1}; block "{name}" has {max(tokens)}.'
                 )
+        named = [token for tokens in chosen.values() for token in tokens]
+        if len(set(named)) < len(named):
+            raise UnweaveError(
+                f"blocks of codes (n, {self.count}, {self.width}) must name different tokens; got {chosen}."
+            )
         return {
             name: tuple(token * self.width + place for token in tokens for place in range(self.width))
             for name, tokens in chosen.items()
