@@ -202,6 +202,9 @@ def test_results_as_text_and_table() -> None:
     assert result.curves[0].after(160).accuracy == 0.5
     drawn = list(result.plot().axes[0].lines)[:2]
     assert [np.asarray(line.get_xdata()).tolist() for line in drawn] == [[32, 160], [32]]
+    short = Reasoning((Curve("c", "toys", TINY, (Check(1, 1_600, 10, 60), Check(3, 4_800, 30, 60))),)).plot()
+    short.canvas.draw()  # no power of ten lies between 1,600 and 4,800
+    assert any(label.get_text() for label in short.axes[0].get_xticklabels(which="minor"))
     with pytest.raises(UnweaveError, match="no check after 64 matrices; there are checks after 32, 160"):
         result.curves[0].after(64)
 

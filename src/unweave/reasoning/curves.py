@@ -92,6 +92,8 @@ class Reasoning:
 
     def plot(self) -> Figure:
         """The accuracies against the number of training matrices, with 95% intervals, as a figure."""
+        from matplotlib.ticker import LogFormatter
+
         from unweave.display.inline_figure import InlineFigure
 
         figure = InlineFigure(figsize=(6.4, 3.2), dpi=110, layout="constrained")
@@ -104,7 +106,8 @@ class Reasoning:
             axes.fill_between(matrices, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
         axes.axhline(CHANCE, color="0.5", linestyle=":", linewidth=1)
         axes.set_xscale("log")
-        axes.xaxis.set_minor_formatter("")
+        # Within a decade there may be no power of ten, so the ticks between have numbers.
+        axes.xaxis.set_minor_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(1, 0.4)))
         axes.set_xlabel("training matrices")
         axes.set_ylabel("accuracy")
         if len(self.curves) <= LEGEND:
