@@ -98,7 +98,8 @@ def generalisation(
     Nothing is fitted to, standardised by or selected on held-out combinations.
 
     [1] Schott et al., Visual representation learning does not generalize strongly within the same domain,
-    ICLR 2022. Differs from [1]: there the predictors and the encoder are often trained together.
+    ICLR 2022. Differs from [1]: there the predictors and the encoder are often trained together, and all
+    factors have an r2, also categories and angles, whose positions are predicted.
     """
     check_model(model)
     effort, opened = Effort(points, seed=seed), open_subject(subject, None)
