@@ -42,8 +42,8 @@ def sequences(
     chosen at random moves at speed 1 instead: something always moves.
 
     Under a weight, the first frame is drawn from the ground truth's distribution. A sequence that enters a
-    combination of weight 0 is drawn again with another first frame, so starts near such combinations are
-    rarer. Other weights do not change later frames.
+    combination of weight 0 is drawn again with another first frame, so first frames with few allowed ways on
+    are rarer. Other weights do not change later frames.
     """
     whole_number(n, "the number of sequences", 0)
     whole_number(length, "the length of a sequence", 1)
