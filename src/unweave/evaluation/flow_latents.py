@@ -74,14 +74,16 @@ class FlowLatents:
         Its mean is an upper bound of the bits of a code for such images with `n_bits_x` bits.
         """
         bits, checked = self.method.n_bits_x, self._checked(images)
-        uniform = Stream.of(seed).child("dequantisation").uniform(len(checked), int(np.prod(self.run.shape)))
-        noise = torch.from_numpy(uniform).float().view(checked.shape)
-        noisy = continuous(checked, bits, noise)
+        uniform = Stream.of(seed).child("dequantisation")
+        size, starts = int(np.prod(self.run.shape)), iter(range(0, max(len(checked), 1), self._chunk))
 
         def bits_of(part: Tensor) -> Tensor:
-            return self.method.bits_per_dimension(self.flow(part).log_density, part)
+            drawn = uniform.skip(next(starts)).uniform(part.shape[1], size)
+            noise = torch.from_numpy(drawn).float().view(part.shape).to(part.device)
+            noisy = continuous(part, bits, noise)
+            return self.method.bits_per_dimension(self.flow(noisy).log_density, noisy)
 
-        return self._in_parts(bits_of, noisy).astype(np.float64)
+        return self._in_parts(bits_of, checked).astype(np.float64)
 
     def attribute_directions(self, points: int = 2000, seed: int | Stream = 0) -> AttributeDirections:
         """The direction of each factor of the data, from so many drawn images with known factors."""
@@ -103,6 +105,8 @@ class FlowLatents:
         if array.ndim != 4 or array.shape[1:] != self.run.shape:
             shape = ", ".join(map(str, self.run.shape))
             raise UnweaveError(f"images must be (n, {shape}); got {array.shape}.")
+        if array.dtype == np.uint8:
+            return torch.from_numpy(array)
         images = as_numbers(torch.from_numpy(array)).float()
         if len(images) and not (images.min() >= 0 and images.max() <= 1):
             raise UnweaveError(
@@ -113,9 +117,14 @@ class FlowLatents:
 
     @torch.no_grad()
     def _in_parts(self, function: Callable[[Tensor], Tensor], rows: Tensor) -> NDArray[np.float32]:
-        size = CHUNK.get(self.run.device.type, CHUNK["cpu"])
-        parts = [function(part.to(self.run.device)[None])[0].cpu().numpy() for part in rows.split(size)]
+        parts = [
+            function(part.to(self.run.device)[None])[0].cpu().numpy() for part in rows.split(self._chunk)
+        ]
         return np.concatenate(parts)
+
+    @property
+    def _chunk(self) -> int:
+        return CHUNK.get(self.run.device.type, CHUNK["cpu"])
 
 
 @final
