@@ -170,7 +170,7 @@ def test_rows_depend_on_the_seed_and_their_number_alone(labeller: Labeller) -> N
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda t: labelled(t, 5, 0, Noisy), "a labeller is an object such as Perfect"),
+        (lambda t: labelled(t, 5, 0, Noisy), "a labeller is an object such as Perfect"),  # type: ignore[arg-type]
         (lambda t: labelled(t, -1, 0), "number of labelled points must be a whole number >= 0; got -1"),
         (lambda t: labelled(t, 1, 0, Chosen("aa")), r'toy has no factor "aa"\. Did you mean'),
         (lambda t: labelled(t, 1, 0, Chosen("a,b,a")), 'each factor can be named once; got "a,b,a"'),

@@ -44,7 +44,7 @@ def downstream_run(
     predictor
         Classifier for the accuracy: boosted trees, or logistic regression.
     model
-        Regression for R2 and angular errors.
+        Regression for R2 and angular errors; kernel uses at most the first 2,000 labelled images.
     seed
         Seed of the images and of everything else that is random.
     csv
