@@ -282,6 +282,33 @@ def test_the_encoder_inverts_generated_images_and_partly_real_ones(trained: Run,
     assert codes.std(1).sub(1).abs().max().item() < 0.3
 
 
+def test_inversion_of_linear_generators_is_known(trained: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A perfect encoder makes no errors. A constant one has those of mean codes and of mean images.
+
+    Black and white images are 1/2 away from the grey image that it decodes to.
+    """
+    weights = Stream.of(0).child("weights").normal(4, 64).astype(np.float32) / 50
+    inverse = np.linalg.pinv(weights)
+
+    def decoded(codes: Any) -> Any:
+        return (0.5 + codes @ weights).reshape(-1, 1, 8, 8)
+
+    def solved(images: Any) -> Any:
+        return (images.reshape(-1, 64) - 0.5) @ inverse
+
+    monkeypatch.setattr(trained, "decode", decoded)
+    for encode, error in ((solved, 0.0), (lambda images: np.zeros((len(images), 4)), 1.0)):
+        monkeypatch.setattr(trained, "encode", encode)
+        monkeypatch.setattr(trained, "reconstruct", lambda images, code=encode: decoded(code(images)))
+        measured = inversion(trained, images=400)
+        assert measured.codes.mean == pytest.approx(error, abs=0.02)
+        share = measured.generated.mean / measured.mean_generated.mean
+        assert share == pytest.approx(error, abs=0.02)
+    assert measured.real.mean == pytest.approx(0.25)
+    pixels = SPOTS.observe(SPOTS.factors_at(np.arange(25))) / 255
+    assert measured.mean_real.mean == pytest.approx(pixels.var(axis=0).mean(), rel=0.02)
+
+
 def test_the_distance_to_the_data_falls(
     trained: Run, untrained: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

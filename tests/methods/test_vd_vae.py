@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,12 @@ import torch
 from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 
+import unweave
 from methods.played import Played, autoencoder_step
 from training.tiny import TINY
 from unweave.data.grid import Card, Factor, Factors, GroundTruth, Images
 from unweave.errors import UnweaveError
+from unweave.evaluation import score_layers
 from unweave.methods import VAE, VDVAE
 from unweave.methods.method import AUTOENCODER, Blueprint, Method
 from unweave.methods.vd_vae import USE, LatentUse
@@ -253,6 +257,19 @@ def test_layers_of_latents_describe_images_in_fewer_nats_than_one_and_than_a_vae
     bounds = [trained_bound(VDVAE(layers, 16, 4, plain_blocks=4 - layers)) for layers in (1, 2, 4)]
     assert bounds[2] < 0.95 * bounds[1] < 0.8 * bounds[0]
     assert bounds[2] < 0.9 * trained_bound(VAE(), latents=10, learning_rate=1e-3, architecture="mlp")
+
+
+def test_the_default_settings_learn(tmp_path: Path) -> None:
+    """At first each pixel needs log 2 nats. The weights are the average, and no update is skipped."""
+    tiny = replace(
+        SQUARES, shape=(1, 8, 8), render=lambda factors, stream: _render(factors, stream)[..., ::2, ::2]
+    )
+    run = unweave.train(VDVAE(), tiny, out=tmp_path, steps=25, device="cpu", progress=False)
+    spec = run.spec
+    assert (spec.batch, spec.latents, spec.learning_rate, spec.gradient_clip) == (32, 32, 2e-4, 200.0)
+    assert run.log["skipped_updates"].iloc[-1] == 0
+    start, end = 64 * math.log(2), -score_layers(run, points=(60, 30), updates=1).elbo
+    assert end < 0.85 * start
 
 
 def test_what_it_cannot_build_is_refused() -> None:
