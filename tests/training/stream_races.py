@@ -6,7 +6,8 @@ its stream has waited for that write. Memory goes back to the stream that alloca
 once: so at its next allocation, that stream must have waited for all that other streams did with the memory.
 
 torch's engine of gradients is part of the rules: a node runs on the stream of its forward pass, waits for the
-nodes whose results it gets, and keeps their memory; the caller waits for the gradients.
+nodes whose results it gets, and keeps their memory; the caller waits for the gradients. The gradients that it
+starts from count as made by the caller's stream.
 """
 
 from __future__ import annotations
@@ -123,9 +124,11 @@ class Races(TorchDispatchMode):
                 self.found.append(f"stream {stream.number} is not joined")
 
     def gradients(self, original: Any, *arguments: Any, **options: Any) -> Any:
-        """torch.autograd.grad, which the caller's stream waits for."""
+        """torch.autograd.grad, which waits for the gradients that it starts from, and the caller for it."""
         for block in self._blocks.values():
             block.producer = None
+        for block in map(self._block, _tensors([*arguments[2:], options.get("grad_outputs")])):
+            block.producer = Node(self.current(), dict(self.current().clock))
         self._in_backward = True
         try:
             result = original(*arguments, **options)

@@ -18,7 +18,7 @@ from unweave.methods.factor_vae import DISCRIMINATOR
 from unweave.methods.info_gan_cr import PAIR_JUDGE
 from unweave.methods.method import AUTOENCODER, Adam, AdamW, Player
 from unweave.nn.optimiser import OPTIMISERS, PopulationOptimiser, optimiser_named
-from unweave.nn.schedule import SCHEDULES, rate_share, schedule_named
+from unweave.nn.schedule import SCHEDULES, is_always_one, rate_share, schedule_named
 from unweave.runs.spec import RunSpec
 from unweave.training.batches import HostBatches
 from unweave.training.population import (
@@ -114,6 +114,8 @@ def test_schedules_have_known_values() -> None:
     assert expected.keys() == SCHEDULES.keys()
     for name, shares in expected.items():
         torch.testing.assert_close(rate_share(name, step, steps), torch.tensor(shares))
+        assert is_always_one(name) == (set(shares) == {1.0})
+        assert not is_always_one(name, 0.2), "the rate rises first"
 
 
 def test_the_rate_rises_from_0_and_then_follows_the_schedule() -> None:

@@ -82,3 +82,8 @@ def rate_share(schedule: str | Schedule, step: Tensor, steps: Tensor, warmup: fl
         return curve(t)
     elapsed = ((t - warmup) / (1 - warmup)).clamp_min(0) if isinstance(schedule, str) else t
     return (t / warmup).clamp_max(1) * curve(elapsed)
+
+
+def is_always_one(schedule: str | Schedule, warmup: float = 0.0) -> bool:
+    """Whether `rate_share` is 1 at all steps."""
+    return warmup == 0 and curve_of(schedule) is constant

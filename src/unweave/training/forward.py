@@ -46,10 +46,11 @@ def shared_passes(population: Population, autoencoder: PlayerState, batches: Seq
     ]
     # One split of each tensor makes its backward pass one launch, instead of several for each group.
     sizes = [group.last - group.first for group in population.groups]
-    whole = merged.mean, merged.log_var, sample, divergence
-    parts = zip(*(tensor.split(sizes) for tensor in whole), strict=True)
+    split = [tensor.split(sizes) for tensor in (merged.mean, merged.log_var, sample)]
+    parts = zip(*split, _numbers_of_groups(divergence, sizes), strict=True)
     encoded = _event(population.device)
-    reconstructions = decoder.reconstruction(sample, batch.images, spec.likelihood).split(sizes)
+    losses = decoder.reconstruction(sample, batch.images, spec.likelihood)
+    reconstructions = _numbers_of_groups(losses, sizes)
     decoded = _event(population.device)
     groups = zip(population.groups, reconstructions, parts, second_samples, strict=True)
     passes = [
@@ -65,6 +66,11 @@ def shared_passes(population: Population, autoencoder: PlayerState, batches: Seq
         for group, reconstruction, (mean, log_var, group_sample, group_kl), second_sample in groups
     ]
     return SharedPasses(passes, encoded)
+
+
+def _numbers_of_groups(numbers: Tensor, sizes: Sequence[int]) -> Sequence[Tensor]:
+    """(P,) as the numbers of each group. A single group gets them as they are: its gradient needs no copy."""
+    return numbers.split(sizes) if len(sizes) > 1 else [numbers]
 
 
 def _event(device: torch.device) -> torch.cuda.Event | None:

@@ -19,7 +19,7 @@ from unweave.methods.method import AUTOENCODER
 from unweave.methods.step import Batch, Forward, Losses, StepContext
 from unweave.nn.layers.precision import precision_context
 from unweave.nn.moving_average import MovingAverage
-from unweave.nn.schedule import Schedule, rate_share
+from unweave.nn.schedule import Schedule, is_always_one, rate_share
 from unweave.training.batches import Batches
 from unweave.training.forward import shared_passes
 from unweave.training.population import Group, PlayerState, Population
@@ -150,8 +150,9 @@ class Update:
         """Make the first update without a graph, which also warms up all kernels, then record one update.
 
         Graphs are recorded on a separate stream: those of one stream share scratch memory and must not be
-        replayed at the same time.
+        replayed at the same time. Earlier graphs go first: their memory may be needed for the new ones.
         """
+        self._graph = self._long_graph = None
         current = torch.cuda.current_stream()
         self._stream = torch.cuda.Stream(priority=current.priority)
         with _recording:
@@ -160,7 +161,6 @@ class Update:
                 self._inputs = self._draw()
                 self._advance(self._inputs)
             current.wait_stream(self._stream)
-        self._long_graph = None
         self._graph = self._recorded(1, None)
 
     def _recorded(self, steps: int, other: torch.cuda.CUDAGraph | None) -> torch.cuda.CUDAGraph:
@@ -178,7 +178,7 @@ class Update:
     def _advance(self, batches: list[Batch]) -> None:
         turns, shares = self._turns(), self._rate_shares()
         for number, turn in enumerate(turns):
-            rates = [self._base_rates(player) * shares[player.schedule][player.runs] for player in turn]
+            rates = [self._rates(player, shares) for player in turn]
             moves = [self._moves(player, turns, number) for player in turn]
             played = self._play(batches, turn)
             for player, gradient, move, rate in zip(turn, played.gradients, moves, rates, strict=True):
@@ -191,20 +191,22 @@ class Update:
         self.population.step += 1
 
     def _rate_shares(self) -> dict[str | Schedule, Tensor]:
-        """(P,) for each schedule that a player follows."""
+        """(P,) for each schedule that a player follows, if the share is not always 1."""
         population = self.population
         warmup, step, steps = population.specs[0].warmup, population.step, population.steps
         schedules = dict.fromkeys(player.schedule for player in population.players)
-        return {schedule: rate_share(schedule, step, steps, warmup) for schedule in schedules}
+        return {s: rate_share(s, step, steps, warmup) for s in schedules if not is_always_one(s, warmup)}
 
-    def _base_rates(self, player: PlayerState) -> Tensor:
-        """(P,): learning rates before the schedule; 0 in runs in which the player has not started."""
+    def _rates(self, player: PlayerState, shares: Mapping[str | Schedule, Tensor]) -> Tensor:
+        """(P,): learning rates; 0 in runs in which the player has not started."""
         rates = self.population.rates[player.runs]
         if player.own_rate is not None:
             rates = torch.full_like(rates, player.own_rate * self.population.specs[0].player_rate)
         if player.rate_factors is not None:
             rates = rates * player.rate_factors
-        return rates if player.begins is None else rates * (self.population.step >= player.begins)
+        if player.begins is not None:
+            rates = rates * (self.population.step >= player.begins)
+        return rates * shares[player.schedule][player.runs] if player.schedule in shares else rates
 
     def _turns(self) -> list[list[PlayerState]]:
         """The players that the next update trains, turn by turn."""
@@ -247,7 +249,8 @@ class Update:
     def _objective(self, player: PlayerState, losses: list[Losses]) -> Tensor:
         """(P,): what a player minimises; 0 in runs in which it has not started."""
         if player.name == AUTOENCODER:
-            return torch.cat([loss.players[AUTOENCODER] for loss in losses])
+            objectives = [loss.players[AUTOENCODER] for loss in losses]
+            return objectives[0] if len(objectives) == 1 else torch.cat(objectives)
         groups = zip(self.population.groups, losses, strict=True)
         (loss,) = [loss for group, loss in groups if player in group.players]
         objective = loss.players[player.name]
@@ -376,11 +379,11 @@ class Gradients(NamedTuple):
 
 def _gradients(loss: Tensor, player: PlayerState, largest: float | None, keep: bool) -> Gradients:
     """Gradients of a loss with respect to the parameters of one player."""
-    optimiser = player.optimiser
-    gradients = list(torch.autograd.grad(loss.sum(), optimiser.parameters, retain_graph=keep))
+    state, ones = player.optimiser, torch.ones_like(loss)  # of the sum over runs
+    gradients = list(torch.autograd.grad(loss, state.parameters, ones, retain_graph=keep))
     # Written so that a norm that is not a number is not below the limit.
     skip = ~(gradient_norms(gradients) < player.skip_above) if player.skip_above else None
-    if largest is None or isinstance(optimiser.settings, MovingAverage):
+    if largest is None or isinstance(state.settings, MovingAverage):
         return Gradients(gradients, skip)
     return Gradients(clip(gradients, largest), skip)
 
