@@ -19,7 +19,7 @@ from unweave.data.grid import Factor, GroundTruth
 from unweave.data.opening import is_place, open_reference, open_seen_from, reopen
 from unweave.data.own.abilities import CODES, INTERVENTIONS, TRAINING
 from unweave.data.own.reference import Reference
-from unweave.data.supervision.restrict import full_grid, held_out_part, varied_columns
+from unweave.data.supervision.restrict import full_grid, held_out_part
 from unweave.errors import UnweaveError
 from unweave.methods import BetaVAE
 from unweave.runs.spec import RunSpec, spec_of
@@ -209,7 +209,7 @@ def test_training_data_and_what_is_held_out_share_no_combination_and_make_up_the
         assert support(held)[GRID.index(fixed)].all()
         assert full_grid(truth) is GRID
         assert full_grid(held) is GRID
-    assert varied_columns(conditioned(GRID, "only(scale=3)")).tolist() == [0, 2, 3]
+    assert conditioned(GRID, "only(scale=3)").varied.tolist() == [True, False, True, True]
     with pytest.raises(UnweaveError, match=r"no combination of toy:x~y=0\.2 was held out"):
         held_out_part(conditioned(GRID, "x~y=0.2"))
 

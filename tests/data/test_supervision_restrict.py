@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from training.tiny import TINY
 from unweave.data.grid import Card, Factor, GroundTruth
 from unweave.data.supervision import correlate, groups, hold_out, labelled, only, pairs, sequences
 from unweave.data.supervision.restrict import Combination
@@ -158,3 +159,19 @@ def test_rules_that_leave_nothing_together() -> None:
 def test_errors(call: Callable[[GroundTruth], object], text: str) -> None:
     with pytest.raises(UnweaveError, match=text.replace("?", r"\?")):
         call(grid(3, 8, 1))
+
+
+def test_factors_that_a_restriction_keeps_constant_are_not_chosen() -> None:
+    """Of size, x and y two vary, so "random" is m uniform in 1 .. 1 [Locatello et al. 2020], x or y."""
+    truth = only(TINY, [{"size": 1}])
+    assert truth.varied.tolist() == [False, True, True]
+    changed = pairs(truth, 2000, 0, "random").changed
+    assert (changed.sum(axis=1) == 1).all()
+    assert abs(changed[:, 1].mean() - 0.5) < 0.05
+    shared = groups(truth, 2000, 2, 1, 0).shared
+    assert not shared[:, 0].any()
+    assert abs(shared[:, 1].mean() - 0.5) < 0.05
+    with pytest.raises(UnweaveError, match="has 2 factors with more than one value, so 1 to 2 factors can"):
+        pairs(truth, 10, 0, 3)
+    with pytest.raises(UnweaveError, match='factor "size" has only one value, so it cannot change'):
+        pairs(truth, 10, 0, ["size"])

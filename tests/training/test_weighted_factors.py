@@ -22,6 +22,7 @@ CONDITIONS: dict[str, GroundTruth] = {
     "correlated, colour": correlate(TRUTHS["colour"], "orientation", "x", 0.4),
     "held out": HELD,
     "some pairs are given up": hold_out(SPRITES, [{"shape": 0, "orientation": range(1, 4)}]),
+    "a factor is constant": only(SPRITES, [{"shape": 1}]),
     "rare and held out": reweight(HELD, {"scale": 0}, 0.1),
 }
 THREE_PAIRS = correlate(
@@ -77,7 +78,7 @@ def test_where_few_draws_are_accepted_both_use_a_table(sampling: Sampling) -> No
     ("truth", "sampling"),
     [
         (HELD, Groups(2, 1)),
-        (only(SPRITES, [{"shape": 1}]), Pairs(1)),
+        (correlate(SPRITES, "x", "y", 0.01), Pairs(1)),
         (held_out_part(HELD), SingleImages()),
     ],
     ids=["groups", "many pairs are given up", "members"],

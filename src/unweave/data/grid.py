@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unweave.data.own.reference import Reference
-from unweave.data.weight_table import HOPELESS, WeightTable, draw_given, rare_table
+from unweave.data.weight_table import (
+    CHUNK,
+    HOPELESS,
+    LARGEST_TABLE,
+    WeightTable,
+    draw_given,
+    rare_table,
+)
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.streams import Stream
 
@@ -106,6 +113,19 @@ class GroundTruth:
     def sizes(self) -> tuple[int, ...]:
         """The number of values of each factor."""
         return tuple(factor.size for factor in self.factors)
+
+    @cached_property
+    def varied(self) -> NDArray[np.bool_]:
+        """(k,): which factors take two values or more among the combinations that may be drawn."""
+        low, high = np.asarray(self.sizes), np.zeros(len(self.sizes), np.int64)
+        if self.allowed is None or len(self) > LARGEST_TABLE:
+            return low > 1
+        for start in range(0, len(self), CHUNK):
+            factors = self.factors_at(np.arange(start, min(start + CHUNK, len(self))))
+            drawn = factors[self.allowed(factors) > 0]
+            if len(drawn):
+                low, high = np.minimum(low, drawn.min(axis=0)), np.maximum(high, drawn.max(axis=0))
+        return np.asarray(low < high)
 
     def __len__(self) -> int:
         return math.prod(self.sizes)

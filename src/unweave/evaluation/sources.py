@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unweave.data import CATALOGUE, GroundTruth
-from unweave.data.supervision.restrict import drawn_combinations, varied_columns
+from unweave.data.supervision.restrict import drawn_combinations
 from unweave.errors import UnweaveError
 from unweave.evaluation.image_split import split_by_image
 from unweave.evaluation.likelihoods import CHUNK, Bits, Losses, Meaningless, likelihood_of, split_factors
@@ -195,7 +195,7 @@ class GroundTruthSource:
     @cached_property
     def varied(self) -> NDArray[np.int64]:
         """The columns of the factors that take two values or more where something is fitted."""
-        return varied_columns(self.fitted or self.truth)
+        return np.flatnonzero((self.fitted or self.truth).varied)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from torch import Tensor
 from unweave.data import GroundTruth
 from unweave.data.grid import Factors
 from unweave.data.supervision import groups, pairs, sequences
-from unweave.data.supervision.choices import resolve_class, varying
+from unweave.data.supervision.choices import resolve_class
 from unweave.data.supervision.trajectories import is_held, speed_limits
 from unweave.errors import UnweaveError
 from unweave.methods.sampling import Groups, Images, Labels, Pairs, Sampling, Sequences
@@ -85,7 +85,7 @@ def _pairs(truth: GroundTruth, sampling: Pairs, device: torch.device) -> FactorD
 
 
 def _changed(truth: GroundTruth, sampling: Pairs, device: torch.device) -> Choice:
-    subsets = _Subsets(varying(truth).tolist(), device)
+    subsets = _Subsets(truth.varied.tolist(), device)
     most = max(subsets.count - 1, 1)
 
     def choose(draws: PopulationDraws, path: Path, size: int) -> Tensor:
@@ -120,7 +120,7 @@ def _chosen_shared(truth: GroundTruth, shared: int | tuple[str, ...], device: to
     if not isinstance(shared, int):
         always = torch.from_numpy(truth.mask(shared)).to(device)
         return lambda _draws, _path, _size: always
-    subsets = _Subsets(varying(truth).tolist(), device)
+    subsets = _Subsets(truth.varied.tolist(), device)
     return lambda draws, path, size: subsets(draws, path, size, shared)
 
 

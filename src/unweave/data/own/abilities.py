@@ -9,7 +9,7 @@ import numpy as np
 from unweave.data.collection import Collection, Continuous, obstacle_to_grid
 from unweave.data.grid import Factor, GroundTruth
 from unweave.data.own.sizing import MULTIPLE, SMALLEST, suits_networks
-from unweave.data.supervision.restrict import drawn_combinations, varied_columns
+from unweave.data.supervision.restrict import drawn_combinations
 
 TRAINING = "training"
 GRID = "full grid of factors"
@@ -39,9 +39,8 @@ def abilities(data: GroundTruth | Collection) -> list[Ability]:
 
 
 def _of_ground_truth(data: GroundTruth) -> list[Ability]:
-    varied = varied_columns(data).tolist()
-    constant = [factor.name for j, factor in enumerate(data.factors) if j not in varied]
-    varying, images = len(varied), drawn_combinations(data)
+    constant = [factor.name for factor, varies in zip(data.factors, data.varied, strict=True) if not varies]
+    varying, images = len(data.factors) - len(constant), drawn_combinations(data)
     count = f"{images:,}" if images == len(data) else f"{images:,} of {len(data):,}"
     looks = "the image of each is drawn at random" if data.stochastic else "each has one image"
     note = f" {_join(constant)} never varies and is not measured." if constant else ""

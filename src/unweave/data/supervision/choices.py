@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unweave.data.collection import Continuous
-from unweave.data.grid import Factor, GroundTruth
+from unweave.data.grid import Factor
 from unweave.errors import UnweaveError
 from unweave.streams import Stream
 
@@ -43,11 +43,6 @@ def whole_number(value: object, what: str, least: int) -> int:
     if not is_whole(value) or value < least:
         raise UnweaveError(f"{what} must be a whole number >= {least}; got {value!r}.")
     return int(value)
-
-
-def varying(ground_truth: GroundTruth) -> NDArray[np.bool_]:
-    """(k,): the factors that have more than one value."""
-    return np.asarray(ground_truth.sizes) > 1
 
 
 def random_subsets(stream: Stream, counts: NDArray[Any], allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:

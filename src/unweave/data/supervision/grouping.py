@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unweave.data.grid import Factors, GroundTruth
-from unweave.data.supervision.choices import is_whole, random_subsets, varying, whole_number
+from unweave.data.supervision.choices import is_whole, random_subsets, whole_number
 from unweave.errors import UnweaveError
 from unweave.streams import Stream
 
@@ -39,7 +39,7 @@ def groups(
     """n groups of `size` points.
 
     `shared` is a list of factor names, a boolean mask (k,) or (n, k), or a whole number m: each group then
-    shares m factors of its own, chosen at random among those with more than one value.
+    shares m factors of its own, chosen at random among those of which more than one value is drawn.
     """
     stream = Stream.of(seed).child("groups")
     whole_number(n, "the number of groups", 0)
@@ -53,7 +53,7 @@ def _shared_mask(
     ground_truth: GroundTruth, n: int, shared: int | Sequence[str] | ArrayLike, stream: Stream
 ) -> NDArray[np.bool_]:
     if is_whole(shared):
-        possible = varying(ground_truth)
+        possible = ground_truth.varied
         if not 0 <= shared <= possible.sum():
             raise UnweaveError(
                 f"{ground_truth.name} has {possible.sum()} factors with more than one value, so a group can "

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unweave.data.grid import Factors, GroundTruth
-from unweave.data.supervision.choices import is_whole, random_subsets, varying, whole_number
+from unweave.data.supervision.choices import is_whole, random_subsets, whole_number
 from unweave.errors import UnweaveError
 from unweave.streams import Stream
 
@@ -39,7 +39,7 @@ class Pairs:
 def pairs(ground_truth: GroundTruth, n: int, seed: int | Stream, changed: Changed = 1) -> Pairs:
     """n pairs that differ in exactly the chosen factors.
 
-    With K the number of factors that have more than one value, `changed` is
+    With K the number of factors of which more than one value is drawn, `changed` is
 
     - a whole number m in 1 .. K: m factors, drawn uniformly for each pair;
     - "random": as before with m uniform in 1 .. K - 1 (1 if K = 1), the paper's k = Rnd;
@@ -99,7 +99,7 @@ def _find_second(
 
 
 def _choice(ground_truth: GroundTruth, changed: Changed) -> Choice:
-    possible = varying(ground_truth)
+    possible = ground_truth.varied
     count = int(possible.sum())
     if not count:
         raise UnweaveError(
@@ -138,7 +138,7 @@ def _always(ground_truth: GroundTruth, names: Changed) -> Choice:
     mask = ground_truth.mask(names)
     if mask.ndim != 1 or not mask.any():
         raise UnweaveError(f"changed must name at least one factor; got {names!r}.")
-    for factor, asked in zip(ground_truth.factors, mask, strict=True):
-        if asked and factor.size == 1:
+    for factor, asked, varies in zip(ground_truth.factors, mask, ground_truth.varied, strict=True):
+        if asked and not varies:
             raise UnweaveError(f'factor "{factor.name}" has only one value, so it cannot change.')
     return lambda _stream, n: np.broadcast_to(mask, (n, len(mask)))

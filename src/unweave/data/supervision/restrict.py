@@ -127,15 +127,6 @@ def held_out_part(ground_truth: GroundTruth) -> GroundTruth:
     )
 
 
-def varied_columns(ground_truth: GroundTruth) -> NDArray[np.int64]:
-    """The columns of the factors that take two values or more among the combinations that may be drawn."""
-    varied = np.flatnonzero(np.asarray(ground_truth.sizes) > 1)
-    if ground_truth.allowed is None or len(ground_truth) > LARGEST_SCAN:
-        return varied
-    drawn = ground_truth.factors_at(_positions(ground_truth, ground_truth.allowed))
-    return np.intersect1d(varied, np.flatnonzero((drawn != drawn[:1]).any(axis=0)))
-
-
 def drawn_combinations(ground_truth: GroundTruth) -> int:
     """How many combinations may be drawn; all of them for grids that are too large to look at."""
     if ground_truth.allowed is None or len(ground_truth) > LARGEST_SCAN:
