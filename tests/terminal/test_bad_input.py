@@ -11,6 +11,7 @@ from terminal.session import CommandServer
 
 # A command line, and part of the sentence that it gets.
 TRAIN = {
+    "beta_va": 'there is no method "beta_va". Did you mean "beta_vae"? Methods: vae, ',
     "vae --learning-rate nan": "learning_rate must be a number greater than 0; got nan.",
     "vae --gradient-clip -1": "gradient_clip must be a number greater than 0; got -1.0.",
     "vae --optimiser sgd": 'there is no optimiser "sgd". Known: adam, adamw, compact_adam.',
@@ -86,6 +87,8 @@ OTHERS = {
     "select nosuch": "there is no folder nosuch.",
     "select empty --top 0": "--top is how many runs to show, 1 or more; got 0.",
     "select empty --metrics total_correlation": "total_correlation needs none.",
+    "report nosuch": "there is no file or folder nosuch. Give a study",
+    "explore nosuch": "there is no nosuch. Give the folder of a run or a study",
     "explore empty": "empty is neither the folder of a run",
     "explore file.txt": "results are read from a .csv or .parquet file; got",
     "explore wrong.csv": "a table of results has the columns",

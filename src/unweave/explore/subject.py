@@ -218,6 +218,10 @@ def subject_at(
             return Subject(folder, name, device, data_root, data)
     if wait and not folder.is_file():
         return Subject(folder, "live", device, data_root, data)
+    if not folder.exists():
+        raise UnweaveError(
+            f"there is no {path}. Give the folder of a run or a study, or a table {RESULTS_FILE}."
+        )
     raise UnweaveError(
         f"{path} is neither the folder of a run (it has no {SPEC_FILE}) nor of a study (it has no "
         f"{STUDY_FILE}), and has no folders of runs. Give one of them, or a study's table {RESULTS_FILE}."

@@ -33,6 +33,8 @@ def read_results(
 
 
 def _read(path: Path, mapping: Path | None) -> Results:
+    if not path.exists():
+        raise UnweaveError(f"there is no file or folder {path}. Give a study, or a table (.parquet, .csv).")
     if path.is_dir():
         if not (path / RESULTS_FILE).is_file():
             raise UnweaveError(
