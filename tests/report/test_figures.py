@@ -9,7 +9,6 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
 from report.made_up import SIX, Rule, settings, small_runs, table
@@ -115,7 +114,7 @@ def test_a_logarithmic_axis_within_a_decade_has_numbers() -> None:
         values = np.linspace(low, high, len(medians))
         table = medians.assign(median=values, **{"lower quartile": values, "upper quartile": values})
         figures.append(scores_against_settings(table, ["beta_vae", "factor_vae"], ["TC"], logarithmic=True))
-        FigureCanvasAgg(figures[-1]).draw()
+        figures[-1].draw_without_rendering()
     shown = [
         {text.get_text() for text in axes.get_yticklabels(which="both") if text.get_visible()} - {""}
         for figure in figures
