@@ -6,7 +6,8 @@
 Part one is a study of six methods on two data sets, all metrics of the published study, mean and sampled
 codes. It prints the forecast, then what was measured: seconds of training, and for each model of a data set
 the seconds of the cores, the seconds in which a worker waits for images that are made and encoded, and the
-wall-clock time. `wall` is from the first task to the last; `all` also has the start of the processes.
+wall-clock time. `wall` is from the first task to the last; `all` also has the start of the processes. Each
+task is printed when it is done, so the times of an interrupted study are not lost.
 
 Part two measures evaluation while training continues. Some models are trained shortly. Then a population
 trains in a process of its own, and all other cores evaluate the models. Reported are seconds per model (wall
@@ -48,6 +49,7 @@ from unweave.study.engines.local import cores, run_local
 from unweave.study.evaluation_time import FEW, metrics_time
 from unweave.study.forecast import Forecast, forecast_of
 from unweave.study.planner import plan_of, population_size
+from unweave.study.progress import Status, StatusCallback
 from unweave.study.spec import grid
 from unweave.study.work import TrainAndScore
 from unweave.training.image_tables import image_table
@@ -87,8 +89,23 @@ def studied(folder: Path, options: argparse.Namespace) -> None:
     for line in (*training_table(forecast.parts), *forecast_lines(forecast, only_here=False)):
         print(f"  {line}")
     start = time.perf_counter()
-    print(run_local(study, units, timed_posts(options.device)))
+    print(run_local(study, units, timed_posts(options.device), each_task_of(study)))
     compared(forecast, times_of(study), time.perf_counter() - start)
+
+
+def each_task_of(study: StudyFolder) -> StatusCallback:
+    """A function that prints the tasks that were done since its last call."""
+    known = 0
+
+    def tell(_status: Status) -> None:
+        nonlocal known
+        times = times_of(study)
+        for task in times[known:]:
+            runs = f"{task.runs} run{'s' if task.runs > 1 else ''} of {task.data}"
+            print(f"  {task.kind} {runs}: {task.wall:.1f} s, {task.cores:.1f} s of cores")
+        known = len(times)
+
+    return tell
 
 
 def compared(forecast: Forecast, times: Sequence[Taken], everything: float) -> None:
@@ -147,13 +164,14 @@ def evaluated(folder: Path, options: argparse.Namespace) -> None:
             time.sleep(0.1)
         time.sleep(options.seconds)
         alone = time.time() - options.seconds, time.time()
-        run_local(study, units, posts)
+        before = len(specs) * updates_a_second(diary, *alone)
+        print(f"{len(specs)} runs train at {before:,.0f} model-steps/s")
+        run_local(study, units, posts, each_task_of(study))
     times = [task for task in times_of(study) if task.kind == "evaluate"]
     meanwhile = min(task.start for task in times), max(task.end for task in times)
-    before, during = (len(specs) * updates_a_second(diary, *ends) for ends in (alone, meanwhile))
+    during = len(specs) * updates_a_second(diary, *meanwhile)
     wall = meanwhile[1] - meanwhile[0]
-    print(f"{len(specs)} runs train at {before:,.0f} model-steps/s, meanwhile at {during:,.0f}", end=" ")
-    print(f"({during / before - 1:+.0%})")
+    print(f"meanwhile they train at {during:,.0f} ({during / before - 1:+.0%})")
     per_model(data, times)
     print(f"{wall:.1f} s for {len(times)} models: {wall / len(times):.2f} s a model while training continues")
 

@@ -86,8 +86,10 @@ def timed_posts(device: str, kinds: Iterable[str] = ("train", "evaluate")) -> li
 
 
 def times_of(study: StudyFolder) -> list[Taken]:
-    """What was written down."""
-    return [Taken(**json.loads(line)) for line in (study.path / TIMES).read_text().splitlines()]
+    """What was written down up to now."""
+    path = study.path / TIMES
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    return [Taken(**json.loads(line)) for line in lines if line.endswith("\n")]
 
 
 def keep_training(specs: Sequence[RunSpec], device: str, diary: Path) -> None:
