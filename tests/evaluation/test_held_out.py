@@ -116,6 +116,8 @@ def test_what_cannot_be_measured_on_a_part_is_refused() -> None:
     assert np.isfinite(codes_only["total_correlation"])
     with pytest.raises(UnweaveError, match=r'such as mig, .* because "size" has one value in all of them'):
         evaluate(perfect, data=data, on="held_out", metrics="mig", points=POINTS)
+    with pytest.raises(UnweaveError, match=r'factor "size" has one.* leave explicitness out or use --on all'):
+        evaluate(perfect, data=data, on="held_out", metrics="explicitness", points=POINTS)
     with pytest.raises(UnweaveError, match='on must be training, all or held_out; got "test"'):
         evaluate(perfect, data=data, on="test")  # type: ignore[arg-type]
     with pytest.raises(UnweaveError, match="is for data with a full grid of factors"):

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unweave.errors import UnweaveError
-from unweave.metrics.checks import scaled, split
+from unweave.metrics.checks import FactorError, scaled, split
 from unweave.metrics.estimators.linear import decisions, logistic_of_classes
 
 
@@ -57,9 +56,11 @@ def explicitness(
         train_areas.append(_mean_area(_probabilities(fit, weights), data.factors[:, j], values))
         test_areas.append(_mean_area(_probabilities(held_out, weights), data.test_factors[:, j], values))
     if np.isnan(test_areas).any():
-        raise UnweaveError(
-            f"explicitness needs test data in which each factor takes two values; factor "
-            f"{int(np.isnan(test_areas).argmax())} has one. Give more test data, or shuffle the rows."
+        raise FactorError(
+            "explicitness needs test data in which each factor takes two values; {factor} has one. Give more "
+            "test data, or shuffle the rows. On held-out combinations, leave explicitness out or use "
+            "--on all.",
+            int(np.isnan(test_areas).argmax()),
         )
     return Explicitness(float(np.mean(train_areas)), float(np.mean(test_areas)))
 
