@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pandas as pd
+
 from report.made_up import SIX, At, Rule, settings, table
+from unweave.report.formats import labelled
 from unweave.report.names import metric_scores, score_label
 from unweave.report.sections.reasoning import reasoning
 from unweave.report.sections.section import Material, Section, material
@@ -42,6 +45,9 @@ def test_the_finding_is_about_few_and_many_matrices(tmp_path: Path) -> None:
     by_matrices = section.sheets[2].table["first"].tolist()
     assert by_matrices == [f"reasoning.accuracy_{n}" for n in (3200, 32000, 1600000)]
     assert score_label(by_matrices[1]) == "32,000 matrices"
+    # A training of 250 steps ends at a number that no other training is measured at.
+    ends = pd.DataFrame({"first": ["reasoning.accuracy_8000"], "second": ["mig"]})
+    assert labelled(ends)[1] == [("8,000 matrices", "MIG")]
     for drawing in section.drawings:
         drawing.draw().savefig(tmp_path / f"{drawing.name}.png")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from unweave.report.names import DATA, METHODS, SCORES
+from unweave.report.names import DATA, METHODS, SCORES, label
 from unweave.report.style import style
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def labelled(table: pd.DataFrame) -> tuple[list[str], list[tuple[str, ...]]]:
 def _text(value: Any, labels: dict[str, str]) -> str:
     if isinstance(value, str):
         several = value.split(", ") if labels else [value]  # methods with the same mean
-        return ", ".join(labels.get(name, name) for name in several)
+        return ", ".join(label(name, labels) if labels else name for name in several)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if pd.isna(value):

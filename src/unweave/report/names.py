@@ -120,6 +120,7 @@ _OF_NO_METRIC = (
     *("fairness_trees", "fairness_logistic", "d_lsbd", "reasoning"),
     "generalisation",
 )
+REASONED = "reasoning.accuracy_"  # followed by the number of training matrices
 USUAL_STRENGTHS = ("beta", "lambda_od", "c_max", "gamma")  # where several settings have the same values
 NUMBER_SETTING = re.compile(r"(\w+)=(-?[0-9.]+(?:e[-+]?[0-9]+)?)")  # in the text of settings
 MOST_SCORES = 8  # so many columns are legible
@@ -136,6 +137,8 @@ def label(name: str, labels: Mapping[str, str]) -> str:
     >>> label("beta_vae", METHODS), label("my_vae", METHODS), label("dsprites:x~y=0.2", DATA)
     ('β-VAE', 'my_vae', 'dSprites:x~y=0.2')
     """
+    if name.startswith(REASONED) and name.removeprefix(REASONED).isdecimal():
+        return f"{int(name.removeprefix(REASONED)):,} matrices"
     if name in labels or ":" not in name:
         return labels.get(name, name)
     base, _, condition = short_name(name).partition(":")
@@ -147,8 +150,10 @@ def score_label(name: str) -> str:
 
     >>> score_label("mig"), score_label("few_labels.mig_1000_noisy"), score_label("few_labels.dci_partial")
     ('MIG', 'MIG (1,000 labels, noisy)', 'DCI (few labels, partial)')
+    >>> score_label("reasoning.accuracy_8000")  # the last check may be after any number
+    '8,000 matrices'
     """
-    return SCORES.get(name, name)
+    return label(name, SCORES)
 
 
 def in_order(names: Iterable[str], order: Iterable[str]) -> list[str]:

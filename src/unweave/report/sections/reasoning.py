@@ -14,7 +14,7 @@ from unweave.report import findings
 from unweave.report.figures import correlations as heat_maps
 from unweave.report.figures import metrics
 from unweave.report.figures.reasoning import learning_curves
-from unweave.report.names import DATA, data_sets, label, measured
+from unweave.report.names import DATA, REASONED, data_sets, label, measured
 from unweave.report.rank_correlation import correlations, mean_correlations
 from unweave.report.sections.section import (
     ALL_SATURATED,
@@ -28,7 +28,6 @@ from unweave.report.sections.section import (
 )
 
 QUESTION = "Do disentangled codes help abstract reasoning?"
-PREFIX = "reasoning.accuracy_"
 LEARNED = 0.25  # mean accuracy at which learning has begun; guesses reach 1/6
 
 
@@ -36,7 +35,7 @@ def reasoning(material: Material) -> Section | str:
     """The accuracy after so many training matrices against metrics."""
     runs, scores = material.runs, material.scores
     accuracies = measured(
-        runs, sorted((str(name) for name in runs if str(name).startswith(PREFIX)), key=matrices)
+        runs, sorted((str(name) for name in runs if str(name).startswith(REASONED)), key=matrices)
     )
     if not accuracies or not scores or len(runs) < 3:
         return "it needs results of unweave reason, a metric, and three runs"
@@ -92,7 +91,7 @@ def matrices(score: str) -> int:
     >>> matrices("reasoning.accuracy_3200")
     3200
     """
-    number = score.removeprefix(PREFIX)
+    number = score.removeprefix(REASONED)
     return int(number) if number.isdecimal() else 0
 
 
