@@ -17,6 +17,8 @@ from training.tiny import TINY
 from unweave.data.grid import Card, Factor, Factors, GroundTruth, Images
 from unweave.errors import UnweaveError
 from unweave.evaluation import evaluate, score_layers
+from unweave.evaluation.effort import Effort
+from unweave.evaluation.score_store import evaluate_run, kept_scores
 from unweave.methods import GVAE, VAE, VDVAE
 from unweave.methods.method import AUTOENCODER
 from unweave.nn.distributions.gaussian import Gaussian
@@ -113,6 +115,15 @@ def test_evaluate_says_which_latents_it_measured(run: Run) -> None:
     assert "elbo; score_layers has the bound" in note
     layers = run.layers(TINY.observe(TINY.factors_at(np.arange(3)), 0))
     assert layers["8x8/1"].mean.shape == (3, 2, 8, 8)
+
+
+def test_kept_scores_say_which_latents_were_measured(run: Run) -> None:
+    """Also where nothing is measured again, and in the file of the scores."""
+    for _ in range(2):
+        [scores] = evaluate_run(run, "mig", effort=Effort((60, 30)))
+        assert sum(note.startswith("Codes are 40 of the 2,722 latents") for note in scores.notes) == 1
+    [kept] = kept_scores(run.folder)
+    assert kept.notes[0].startswith("Codes are 40 of the 2,722 latents")
 
 
 def test_reconstructions_and_samples_use_all_latents(run: Run) -> None:

@@ -86,10 +86,11 @@ def evaluate_run(
             now, left_out = measure_choice(
                 source, replace(choice, metrics=tuple(missing)), representation, effort, str(run.path), tell
             )
+            now = replace(now, notes=(*run.code_notes, *now.notes))
             with failures.noted(scores_path(run.folder, on)):
                 _add(run.folder, now, effort, on)
             record = now if record is None else _merged(record, now)
-        notes = (*left_out, *meaningless_notes(choice.metrics, source))
+        notes = (*left_out, *run.code_notes, *meaningless_notes(choice.metrics, source))
         known = record or _nothing(run, representation, effort)
         found.append(_only(known, choice.metrics, source.meaningless, notes))
     if keep and isinstance(source, GroundTruthSource) and not source.truth.stochastic:
