@@ -140,6 +140,25 @@ def test_drawn_orbits_and_known_rows_agree() -> None:
     assert d_lsbd(asked, [0], orbits=20, seed=1).score != drawn.score
 
 
+def test_drawn_orbits_of_a_torus_are_not_biased() -> None:
+    """One plane with the sum of all angles: dlsbd_k_torus of the authors gives 1 for each of them."""
+
+    def entangled(factors: NDArray[np.int64], stream: Stream) -> NDArray[np.float64]:
+        return circle(factors[:, :3].sum(axis=1), 10)
+
+    drawn = d_lsbd(Representation(entangled, (10, 10, 10, 5)), [0, 1, 2])
+    assert min(drawn.details.values()) > 0.96
+
+    def bent(factors: NDArray[np.int64]) -> NDArray[np.float64]:
+        planes = [circle(factors[:, j], 10) @ [[1, 0.3 * j], [0.2, 1]] for j in range(3)]
+        mixed = np.hstack(planes) @ np.linalg.qr(Stream.of(2).normal(6, 6))[0]
+        return np.asarray(np.tanh(1.5 * mixed))
+
+    asked = Representation(lambda factors, _: bent(factors), (10, 10, 10, 5))
+    known = d_lsbd(rows(bent, 10, 10, 10), [0, 1, 2])
+    assert d_lsbd(asked, [0, 1, 2]).score == pytest.approx(known.score, abs=0.002)
+
+
 def test_rows_of_incomplete_orbits_are_left_out_and_equal_rows_are_averaged() -> None:
     factors = grid(6, 4)
     codes = circle(factors[:, 0], 6) + 0.1 * noise(24, 2)

@@ -75,7 +75,8 @@ def d_lsbd(
     value, state its period: circular={2: 39}. The frequency is chosen for each combination of the
     `categorical` factors, because the symmetry of an object can depend on its shape: the codes of a square
     repeat after a quarter turn, so w = 4. `orbits` orbits of each factor are drawn. With several circular
-    factors, up to 8 of them belong to one object. Of known rows, all complete orbits are used.
+    factors, up to 8 of them belong to one object, at evenly spread angles of the other circular factors. Of
+    known rows, all complete orbits are used.
 
     Differs from [1]: the direction of the rotation is free for each object, because principal components have
     no orientation; each combination of categorical factors has its own frequency (there, all objects have the
@@ -102,7 +103,8 @@ def d_lsbd(
     rows, turns = [], []
     for column, period in periods.items():
         own = stream.child("factor", column)
-        bases = _bases(representation.sizes, objects, orbits, own)
+        others = [(j, own_period) for j, own_period in periods.items() if j != column]
+        bases = _bases(representation.sizes, objects, others, orbits, own)
         drawn = orbits_of(representation, column, period, bases, own.child("codes"))
         value, found = _distance(drawn, objects, groups, frequencies)
         shared, _ = _distance(drawn, groups, groups, frequencies)
@@ -115,12 +117,26 @@ def d_lsbd(
     return DLSBD(score, shared, chance, details, np.array(turns))
 
 
-def _bases(sizes: Sequence[int], objects: Sequence[int], orbits: int, stream: Stream) -> NDArray[np.int64]:
-    """Random factors (orbits, k); with several circular factors, orbits share objects."""
+def _bases(
+    sizes: Sequence[int],
+    objects: Sequence[int],
+    others: Sequence[tuple[int, int]],
+    orbits: int,
+    stream: Stream,
+) -> NDArray[np.int64]:
+    """Random factors (orbits, k); if there are other circular factors, a block of 8 orbits shares an object.
+
+    `others` are their columns and periods. In a block the angles of the first two are at equal distances: one
+    step of the first is 3 or 5 of the second, so that their sum and difference go round, too. With random
+    angles, |mean|^2 of codes that depend on them would be 1/8 too large.
+    """
     drawn = stream.child("bases").integers(orbits, sizes)
-    if len(objects) + 1 < len(sizes):
-        # Every row has the object of the first row of its block of 8.
-        drawn[:, objects] = drawn[np.arange(orbits) // SHARING * SHARING][:, objects]
+    if others:
+        block, place = np.divmod(np.arange(orbits), SHARING)
+        start = drawn[block * SHARING]
+        drawn[:, objects] = start[:, objects]
+        for (column, period), steps in zip(others, (place, place * (3 + 2 * (block % 2))), strict=False):
+            drawn[:, column] = (start[:, column] + steps % SHARING * period // SHARING) % period
     return drawn
 
 
