@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -136,6 +137,17 @@ def test_reconstructions_and_samples_use_all_latents(run: Run) -> None:
     expected = torch.sigmoid(network.decode(drawn[None, 126:])[0])
     np.testing.assert_allclose(run.sample(130, seed=5)[126:], expected, rtol=1e-5)
     assert run.sample(0).shape == (0, *TINY.shape)
+
+
+def test_samples_need_memory_for_a_part_of_the_latents_only(run: Run) -> None:
+    """Four times as many numbers, 2,722 for each image, need no more memory at a time."""
+    peaks = []
+    for count in (300, 1200):
+        tracemalloc.start()
+        run.sample(count)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0]
 
 
 def test_blocks_of_a_code_are_layers_too(tmp_path: Path) -> None:

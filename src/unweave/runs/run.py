@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -194,8 +194,9 @@ class Run:
 
         A method whose codes are a choice of its latents, such as `vd_vae`, uses all of them here.
         """
-        codes = self._all_codes(images)[None].split(self._chunk, dim=1)
-        return _like(images, self._images_by(self.spec.method.decode_all, codes))
+        method, parts = self.spec.method, self._images(images).split(self._chunk)
+        codes = (method.encode_all(self.networks, part[None]) for part in parts)
+        return _like(images, self._images_by(method.decode_all, codes))
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -238,8 +239,8 @@ class Run:
             )
         size = method.prior_size(self.networks, self.spec.latents)
         stream, starts = Stream.of(seed).child("prior"), range(0, max(n, 1), self._chunk)
-        drawn = [stream.skip(start).normal(min(self._chunk, n - start), size) for start in starts]
-        numbers = [torch.from_numpy(part[None].astype(np.float32)).to(self.device) for part in drawn]
+        drawn = (stream.skip(start).normal(min(self._chunk, n - start), size) for start in starts)
+        numbers = (torch.from_numpy(part[None].astype(np.float32)).to(self.device) for part in drawn)
         return self._images_by(method.from_prior, numbers).cpu().numpy()
 
     def traversals(
@@ -319,7 +320,7 @@ class Run:
             raise UnweaveError("there is nothing to show: images has no rows.")
         return checked
 
-    def _images_by(self, decode: Callable[..., Tensor], parts: Sequence[Tensor]) -> Tensor:
+    def _images_by(self, decode: Callable[..., Tensor], parts: Iterable[Tensor]) -> Tensor:
         """The mean images of numbers (1, n, all latents), part after part."""
         mean = likelihood_named(self.spec.likelihood).mean
         return torch.cat([mean(decode(self.networks, part)[0]) for part in parts])
