@@ -311,8 +311,8 @@ class StyleGAN2(Method):
         latents = network_of(networks, MEANS, StyleMeans).latents
         if self.encoder_from >= 1:
             return (
-                "The encoder of style_gan2 was not trained, because encoder_from is 1, so its codes know nothing "
-                "about images.",
+                "The encoder of style_gan2 was not trained, because encoder_from is 1, so its codes know "
+                "nothing about images.",
             )
         return (
             f"The {latents} codes {self.codes} of style_gan2 are guessed by an encoder that was trained on "
