@@ -17,13 +17,21 @@ from unweave.report.formats import table_html
 from unweave.report.generalisation import held_out_pairs, held_out_table
 from unweave.report.names import DATA, label
 from unweave.report.sections.correlated_factors import correlated_factors
+from unweave.report.sections.generalisation import finding as held_out_finding
 from unweave.report.sections.generalisation import generalisation
 from unweave.report.sections.section import Material, Section, material
 from unweave.results import Results, check_table
 from unweave.streams import Stream
 
+COLUMNS = ["score", "runs", "training", "held out", "difference", "low", "high"]
 HELD = ["dsprites:hold(shape=0,x=16..31)", "rooms:hold(floor_hue=5..9)"]
 CORRELATED = ["dsprites", "dsprites:x~y=0.7", "dsprites:x~y=0.2"]
+
+
+def test_large_numbers_are_written_out() -> None:
+    row = ("generalisation.reconstruction", 4, 1881.2, 19_319.0, 17_437.8, -2.5, 2e4)
+    sentence = held_out_finding(pd.DataFrame([row], columns=COLUMNS), 1, 2)
+    assert "from 1,881 to 19,319 (+17,438 [-2.5, +20,000])" in sentence
 
 
 def noise(at: At) -> float:

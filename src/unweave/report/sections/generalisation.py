@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -74,8 +75,8 @@ def finding(means: pd.DataFrame, data: int, seeds: int) -> str:
     """How scores change on held-out combinations, with intervals; `means` is of `held_out_means`."""
     rows = means[means["score"].isin(MEASURES)] if means["score"].isin(MEASURES).any() else means
     parts = [
-        f"{score_label(row['score'])} {_verb(row['low'], row['high'])} from {row['training']:.3g} to "
-        f"{row['held out']:.3g} ({row['difference']:+.3g}{_bounds(row['low'], row['high'])})"
+        f"{score_label(row['score'])} {_verb(row['low'], row['high'])} from {_short(row['training'])} to "
+        f"{_short(row['held out'])} ({_short(row['difference'], '+')}{_bounds(row['low'], row['high'])})"
         for row in rows.to_dict("records")
     ]
     over = f"means over {counted(data, 'data set')}, {findings.seed_words(seeds)}"
@@ -92,7 +93,12 @@ def _verb(low: float, high: float) -> str:
 
 
 def _bounds(low: float, high: float) -> str:
-    return "" if np.isnan(low) else f" [{low:+.3g}, {high:+.3g}]"
+    return "" if np.isnan(low) else f" [{_short(low, '+')}, {_short(high, '+')}]"
+
+
+def _short(number: float, sign: Literal["", "+"] = "") -> str:
+    """A number with three digits, or all digits before the point."""
+    return f"{number:{sign},.0f}" if abs(number) >= 1000 else f"{number:{sign}.3g}"
 
 
 def _losses(material: Material, pairs: pd.DataFrame) -> tuple[Drawing, list[Sheet], str] | None:
