@@ -92,6 +92,7 @@ REPLACED = {
     "report studies/smoke -o report": "report study/ -o report/",
     "report studies/tonnaer2022 -o report": "report study/ -o report/",
     "report studies/locatello2019_fairness -o report": "report study/ -o report/",
+    "report studies/locatello2019_mini -o report": "report study/ -o report/",
     "report studies/montero2021 -o report": "report study/ -o report/",
     "report studies/vansteenkiste2019_mini": "report study/ -o report/",
     "select studies/locatello2020_few_labels --by few_labels --labels 100": (
@@ -117,6 +118,8 @@ REPLACED = {
     "study plan locatello2019": "study plan locatello2019 --no-measure",
     "study plan smoke": "study plan smoke --no-measure",
     "study run locatello2019": "study plan locatello2019 --no-measure",
+    "study run locatello2019_mini": "study plan locatello2019_mini --no-measure",
+    "study run locatello2019_mini --preset smoke": "study plan locatello2019_mini --preset smoke --no-measure",
     "study run locatello2019_mini -o studies/mini": "study plan locatello2019_mini --no-measure",
     "study run locatello2019 --metrics fairness_trees": "study plan locatello2019 --no-measure",
     "study run locatello2019_fairness": "study plan locatello2019_fairness --no-measure",
