@@ -43,14 +43,15 @@ def test_what_is_shown_first(tmp_path: Path, run_folder: Path) -> None:
 
 
 def test_a_folder_may_come_later(tmp_path: Path) -> None:
-    with pytest.raises(UnweaveError, match="and has no folders of runs"):
+    with pytest.raises(UnweaveError, match=r"there is no .*later\. Give the folder of a run or a study"):
         subject_at(tmp_path / "later")
     subject = subject_at(tmp_path / "later", wait=True)
     assert subject.describe()["live"]
     write_run(tmp_path / "later", spec_of())
     assert subject.run_path(spec_hash(spec_of())).parent.name == "later"
-    with pytest.raises(UnweaveError, match="neither the folder of a run"):
-        subject_at(Path(__file__).with_suffix(""), wait=False)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UnweaveError, match=r"neither the folder of a run .* and has no folders of runs"):
+        subject_at(tmp_path / "empty", wait=False)
 
 
 def test_questions_and_refusals(tmp_path: Path, serve: Serve) -> None:

@@ -119,7 +119,9 @@ REPLACED = {
     "study plan smoke": "study plan smoke --no-measure",
     "study run locatello2019": "study plan locatello2019 --no-measure",
     "study run locatello2019_mini": "study plan locatello2019_mini --no-measure",
-    "study run locatello2019_mini --preset smoke": "study plan locatello2019_mini --preset smoke --no-measure",
+    "study run locatello2019_mini --preset smoke": (
+        "study plan locatello2019_mini --preset smoke --no-measure"
+    ),
     "study run locatello2019_mini -o studies/mini": "study plan locatello2019_mini --no-measure",
     "study run locatello2019 --metrics fairness_trees": "study plan locatello2019 --no-measure",
     "study run locatello2019_fairness": "study plan locatello2019_fairness --no-measure",

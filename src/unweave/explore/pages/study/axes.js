@@ -78,7 +78,12 @@ export function settingAxis(study, shown) {
     if (!kept.length) return;
     kept.sort((a, b) => a - b || Number.isNaN(a) - Number.isNaN(b));
     const label = labelOf(study.labels, "method", method);
-    groups.push({ from: place, to: place + kept.length - 1, method: label, setting: study.strengths[method] });
+    groups.push({
+      from: place,
+      to: place + kept.length - 1,
+      method: label,
+      setting: study.strengths[method],
+    });
     const placeOf = new Map(kept.map((value, k) => [value, place + k]));
     for (const row of rows) values[row] = placeOf.get(strength[row]) ?? NaN;
     ticks.push(...kept.map((value, k) => [place + k, shortNumber(value)]));
