@@ -1,11 +1,15 @@
 """The follow-up studies on dSprites, shorter than their presets: three seeds, some of the settings.
 
     python benchmarks/follow_up.py OUT [--studies schott,roth] [--seeds 3] [--share 1] [--seconds 540]
+    python benchmarks/follow_up.py OUT --studies schott --seeds 2 --quick       on a CPU
 
 All studies run at the same time, each in one process or two with workers of their own. OUT gets a CSV for
 each study, with a row for each run and part of the data. It is written every minute with the runs that are
 measured. After `--seconds` the studies are stopped, and scores on a few labels are added. Small populations
 leave most of a GPU idle: start NVIDIA's multi-process service first (`nvidia-cuda-mps-control -d`).
+
+With `--quick`, runs have the steps, batches and learning rates of `unweave train --preset quick` in float32,
+and a study has one process and the workers that suit the machine. Two CPU cores make a few runs an hour.
 docs/follow_up_studies.md shows the results.
 """
 
@@ -27,6 +31,7 @@ from typing import Any
 
 import pandas as pd
 
+from unweave.commands.training_presets import PRESETS
 from unweave.data import load
 from unweave.errors import UnweaveError
 from unweave.results import wide
@@ -61,16 +66,25 @@ class Short:
     trainers: int = 1
     has_labels: bool = False  # scores of its runs on a few labels are added to the table
 
-    def part(self, number: int, seeds: int, share: float) -> StudySpec:
+    def part(self, number: int, options: argparse.Namespace) -> StudySpec:
         """What one of the trainers does."""
         spec = self.spec()
-        conditions = list(dict.fromkeys(run.data for run in spec.runs))[number :: self.trainers]
+        conditions = list(dict.fromkeys(run.data for run in spec.runs))[number :: self.processes(options)]
         runs = tuple(
-            replace(run, steps=max(1, round(share * run.steps)))
+            quick(run) if options.quick else replace(run, steps=max(1, round(options.share * run.steps)))
             for run in spec.runs
-            if run.seed < seeds and run.data in conditions
+            if run.seed < options.seeds and run.data in conditions
         )
         return replace(spec, runs=runs)
+
+    def processes(self, options: argparse.Namespace) -> int:
+        """How many processes train."""
+        return 1 if options.quick else self.trainers
+
+
+def quick(run: RunSpec) -> RunSpec:
+    """A run as `unweave train --preset quick` trains it, with the settings of the study."""
+    return replace(run, precision="float32", **PRESETS["quick"].run_fields(run.method))
 
 
 def part_of(
@@ -150,9 +164,9 @@ STUDIES: dict[str, Short] = {
 def run_part(name: str, number: int, options: argparse.Namespace) -> None:
     """Do what one trainer of a study does, in a process of its own."""
     short = STUDIES[name]
-    spec = replace(short.part(number, options.seeds, options.share), name=name)
+    spec, workers = replace(short.part(number, options), name=name), None if options.quick else short.workers
     with contextlib.suppress(Stopped):  # its time is over
-        run_study(spec, out=_folder(options, name, number), workers=short.workers, progress=False)
+        run_study(spec, out=_folder(options, name, number), workers=workers, progress=False)
 
 
 def keep_scores(name: str, folders: Sequence[Path], out: Path, with_labels: bool = True) -> str:
@@ -209,6 +223,7 @@ def main() -> None:
     parser.add_argument("--studies", default=",".join(STUDIES))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--share", type=float, default=1.0, help="of the steps of each run")
+    parser.add_argument("--quick", action="store_true", help="short runs for a CPU, instead of --share")
     parser.add_argument("--seconds", type=float, default=math.inf)
     parser.add_argument("--folder", type=Path, default=Path("studies"), help="where the runs are")
     parser.add_argument("--part", type=int, help="do in this process what this trainer of the study does")
@@ -222,10 +237,11 @@ def main() -> None:
     processes = {
         (name, number): subprocess.Popen(_command(options, name, number))
         for name in names
-        for number in range(STUDIES[name].trainers)
+        for number in range(STUDIES[name].processes(options))
     }
     folders = {
-        name: [_folder(options, name, number) for number in range(STUDIES[name].trainers)] for name in names
+        name: [_folder(options, name, number) for number in range(STUDIES[name].processes(options))]
+        for name in names
     }
     written = started
     while any(process.poll() is None for process in processes.values()):
@@ -268,7 +284,16 @@ def _folder(options: argparse.Namespace, name: str, number: int) -> Path:
 def _command(options: argparse.Namespace, name: str, number: int) -> list[str]:
     """How a trainer of a study is started in a process of its own."""
     numbers = [f"--seeds={options.seeds}", f"--share={options.share}", f"--folder={options.folder}"]
-    return [sys.executable, __file__, str(options.out), f"--studies={name}", f"--part={number}", *numbers]
+    how = ["--quick"] if options.quick else []
+    return [
+        sys.executable,
+        __file__,
+        str(options.out),
+        f"--studies={name}",
+        f"--part={number}",
+        *numbers,
+        *how,
+    ]
 
 
 if __name__ == "__main__":

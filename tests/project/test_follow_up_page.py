@@ -84,6 +84,19 @@ def test_pages_of_studies_have_the_numbers_of_the_table(page: str, claims: Seque
     assert numbers <= set(re.findall(r"-?\d+\.\d+", shown_here))
 
 
+def test_times_of_small_versions() -> None:
+    table = pd.read_csv(ROOT / "benchmarks/results/2026-11-19-cpu-forecasts.csv")
+    rows = zip(table["study"], table["runs"], table["forecast"], table["measured"], strict=True)
+    for study, runs, forecast, measured in rows:
+        assert f"| `{study}` | {runs} | {forecast:.0f} | {measured:.0f} |\n" in PAGE
+    off = (table["forecast"] / table["measured"] - 1).round(2)
+    assert off.abs().max() < 0.15
+    assert f"within {off.abs().max():.0%}" in PAGE
+    assert f"they were {-off.min():.0%} too\nlow to {off.max():.0%} too high" in (
+        ROOT / "docs/studies.md"
+    ).read_text(encoding="utf-8")
+
+
 def test_fairness_and_prediction() -> None:
     runs = results("follow-up-scores")
     unfairness, accuracy = "fairness_trees.mean_unfairness", "downstream_trees.test_accuracy_{}"
