@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
+from unweave.data.conditions.factor_names import CARS, MPI, SHAPES, SPRITES
 from unweave.data.conditions.schott import SCHOTT
 from unweave.data.grid import Factor
 from unweave.data.supervision.choices import class_factor
@@ -31,19 +32,6 @@ from unweave.errors import UnweaveError
 ByFactors: TypeAlias = Mapping[tuple[str, ...], str]
 
 _Text = TypeVar("_Text", str, tuple[str, ...])
-
-SPRITES = ("shape", "scale", "orientation", "x", "y")
-SHAPES = ("floor_hue", "wall_hue", "object_hue", "scale", "shape", "azimuth")
-CARS = ("elevation", "azimuth", "object")
-MPI = (
-    "object_colour",
-    "object_shape",
-    "object_size",
-    "camera_height",
-    "background_colour",
-    "horizontal_axis",
-    "vertical_axis",
-)
 
 MONTERO: Mapping[str, ByFactors] = {
     "montero_range": {

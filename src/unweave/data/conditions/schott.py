@@ -19,22 +19,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from unweave.data.conditions.factor_names import MPI, SHAPES, SPRITES
 from unweave.data.grid import Factor
 from unweave.errors import UnweaveError
 
 # The share of each factor, and the factors that training sees in full, by the factors of the data.
 PUBLISHED: Mapping[tuple[str, ...], tuple[float, tuple[str, ...]]] = {
-    ("shape", "scale", "orientation", "x", "y"): (0.2, ("shape",)),
-    ("floor_hue", "wall_hue", "object_hue", "scale", "shape", "azimuth"): (0.15, ("shape",)),
-    (
-        "object_colour",
-        "object_shape",
-        "object_size",
-        "camera_height",
-        "background_colour",
-        "horizontal_axis",
-        "vertical_axis",
-    ): (0.1, ("object_shape", "object_size")),
+    SPRITES: (0.2, ("shape",)),
+    SHAPES: (0.15, ("shape",)),
+    MPI: (0.1, ("object_shape", "object_size")),
 }
 TRAINED = 0.3  # the share of combinations for training
 FEWEST_VALUES = 3  # of a factor of other data that takes part
