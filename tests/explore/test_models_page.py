@@ -110,9 +110,9 @@ def test_the_page_says_how_much_is_encoded(browser: Browser) -> None:
     try:
         browser.open(opened.url)
         browser.wait_for(
-            "document.querySelector('.opening')?.textContent.includes('Encoding images: 0 of 200')"
+            "document.querySelector('.opening')?.textContent.includes('Encoding images: 0 of 25')"
         )
-        assert browser.evaluate("document.querySelector('.opening progress').max") == 200
+        assert browser.evaluate("document.querySelector('.opening progress').max") == 25
         go_on.set()
         browser.wait_for(READY)
         assert browser.evaluate("document.querySelector('.opening')") is None

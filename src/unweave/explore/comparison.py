@@ -57,7 +57,7 @@ def comparison(views: Sequence[RunView], tell: Progress = no_progress) -> dict[s
         "rows": None,
         "note": next((view.note for view in views if view.sample is None), ""),
     }
-    images = next((view.sample.images[:POINTS] for view in views if view.sample is not None), None)
+    images = next((_some(view.sample.images) for view in views if view.sample is not None), None)
     if images is None or record["note"]:
         return record
     encoded = []
@@ -65,6 +65,11 @@ def comparison(views: Sequence[RunView], tell: Progress = no_progress) -> dict[s
         tell(k, len(views), "Encoding images in all runs")
         encoded.append(_encoded(view, images))
     return record | _latents(encoded, images, views[0].truth)
+
+
+def _some(images: Images) -> Images:
+    """At most `POINTS` of the images, evenly spread, because a user's images may be sorted."""
+    return images if len(images) <= POINTS else images[np.linspace(0, len(images) - 1, POINTS).astype(int)]
 
 
 def run_settings(spec: RunSpec) -> dict[str, object]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from unweave.data import Collection, GroundTruth
 from unweave.data.grid import Factor, Images
+from unweave.data.supervision.restrict import equally_likely
 from unweave.streams import Stream
 
 
@@ -26,10 +27,18 @@ class Sample:
 
 
 def sample_of(data: GroundTruth | Collection, points: int, stream: Stream) -> Sample:
-    """Images of a data set drawn at random; all images of a collection that has no more than `points`."""
+    """Images of a data set drawn at random; if there are no more than `points`, each image once.
+
+    Images that are drawn repeatedly would count as more data than there are.
+    """
     if isinstance(data, GroundTruth):
-        factors = data.sample_factors(points, stream)
-        return Sample(data.observe(factors, stream), data.factors, np.arange(points), factors)
+        few = None if data.stochastic else equally_likely(data, points)
+        if few is None:
+            factors = data.sample_factors(points, stream)
+        else:
+            # In random order: neighbours in the grid are alike, and some pages show the first images.
+            factors = data.factors_at(few[stream.child("order").permutations(1, len(few))[0]])
+        return Sample(data.observe(factors, stream), data.factors, np.arange(len(factors)), factors)
     index = np.arange(len(data)) if len(data) <= points else data.sample_index(points, stream)
     kept = [(j, factor) for j, factor in enumerate(data.factors) if isinstance(factor, Factor)]
     values = data.values_at(index)[:, [j for j, _ in kept]]

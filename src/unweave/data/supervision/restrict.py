@@ -134,6 +134,23 @@ def drawn_combinations(ground_truth: GroundTruth) -> int:
     return len(_positions(ground_truth, ground_truth.allowed))
 
 
+def equally_likely(ground_truth: GroundTruth, most: int) -> NDArray[np.int64] | None:
+    """The positions of all combinations that may be drawn, if there are at most so many, equally likely.
+
+    None also for grids under a weight that are too large to look at.
+    """
+    weight = ground_truth.weight if ground_truth.members is None else None
+    if weight is None:
+        every = np.arange(min(len(ground_truth), most + 1))
+        found = every if ground_truth.members is None else ground_truth.members
+        return found if len(found) <= most else None
+    if len(ground_truth) > LARGEST_SCAN:
+        return None
+    found = _positions(ground_truth, weight)
+    few = len(found) <= most
+    return found if few and np.ptp(weight(ground_truth.factors_at(found))) == 0 else None
+
+
 def _supported(ground_truth: GroundTruth, suffix: str, what: str, allowed: Weight) -> GroundTruth:
     """A ground truth some of whose combinations are never drawn."""
     before = ground_truth.allowed
