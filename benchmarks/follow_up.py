@@ -9,7 +9,8 @@ measured. After `--seconds` the studies are stopped, and scores on a few labels 
 leave most of a GPU idle: start NVIDIA's multi-process service first (`nvidia-cuda-mps-control -d`).
 
 With `--quick`, runs have the steps, batches and learning rates of `unweave train --preset quick` in float32,
-and a study has one process and the workers that suit the machine. Two CPU cores make a few runs an hour.
+and a study has one process and the workers that suit the machine. The 36 runs of schott take an hour on two
+cores.
 docs/follow_up_studies.md shows the results.
 """
 

@@ -30,9 +30,9 @@ DCI, FACTOR_VAE = "dci.disentanglement", "factor_vae_score.eval_accuracy"
 HELD_OUT, CORRELATED = "dsprites:hold(shape=0,x=16..31)", "dsprites:x~y=0.2"
 
 
-def results(name: str) -> pd.DataFrame:
+def results(name: str, measured: str = "2026-11-16-h200") -> pd.DataFrame:
     """The runs of a study, with the columns that reports have."""
-    table = pd.read_csv(ROOT / f"benchmarks/results/2026-11-16-h200-follow-up-{name}.csv")
+    table = pd.read_csv(ROOT / f"benchmarks/results/{measured}-follow-up-{name}.csv")
     return table.assign(source="own", strength=float("nan"))
 
 
@@ -62,6 +62,14 @@ def generalisation() -> Figure:
     )
 
 
+def schott() -> Figure:
+    """What runs with and without supervision lose on the splits of Schott et al."""
+    runs = results("schott", "2026-11-19-cpu")
+    names = ["generalisation.r2", "generalisation.reconstruction"]
+    pairs = held_out_pairs(part(runs, "training"), part(runs, "held_out"), names)
+    return held_out_differences(held_out_table(pairs))
+
+
 def correlated_factors() -> Figure:
     """Scores on all combinations, without and with a correlation of x and y in training."""
     runs = results("correlated").query("data in ['dsprites', @CORRELATED]")
@@ -84,6 +92,7 @@ PICTURES: tuple[Callable[[], Figure], ...] = (
     fairness,
     downstream,
     generalisation,
+    schott,
     correlated_factors,
     few_labels,
     symmetry,

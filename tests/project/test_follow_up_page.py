@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+import unweave
 from unweave.report.adjustment import adjusted_for
 from unweave.report.correlated_factors import condition_table, runs_on_all, strongest_differences
 from unweave.report.generalisation import held_out_means, held_out_pairs
@@ -23,8 +24,8 @@ METRICS = [DCI, "mig", "sap", "modularity", "beta_vae_score.eval_accuracy", FACT
 LABELS = r"labels=(?P<labels>\d+),labeller=(?P<labeller>\w+).*train_percentage=(?P<share>\d+),(?P<rest>.*)"
 
 
-def results(name: str) -> pd.DataFrame:
-    table = pd.read_csv(ROOT / f"benchmarks/results/2026-11-16-h200-{name}.csv")
+def results(name: str, measured: str = "2026-11-16-h200") -> pd.DataFrame:
+    table = pd.read_csv(ROOT / f"benchmarks/results/{measured}-{name}.csv")
     return table.assign(source="own", strength=float("nan"))
 
 
@@ -59,7 +60,7 @@ def spread(values: pd.Series[float]) -> str:
 
 def test_every_claim_has_four_cells() -> None:
     assert ROWS[0] == ["| claim", "published", "here", "verdict |"]
-    assert len(ROWS) == 12
+    assert len(ROWS) == 13
     assert {len(row) for row in ROWS} == {4}
 
 
@@ -70,7 +71,7 @@ def test_every_claim_has_four_cells() -> None:
         "downstream": ["Disentangled codes help to predict"],
         "fairness": ["Predictions"],
         "few_labels": ["100 labels can choose", "Labels are worth more", "Imprecise labels"],
-        "generalisation": ["Unseen combinations", "Unseen values"],
+        "generalisation": ["Unseen combinations", "Unseen values", "Models fail outside"],
         "reasoning": ["Disentangled codes help abstract", "True factors"],
         "symmetry": ["VAEs do not"],
     }.items(),
@@ -160,6 +161,27 @@ def test_held_out_combinations_and_values() -> None:
         "Unseen values",
         [f"{informative['runs']:.0f} runs", *numbers, f"{ratio.min():.0f} to {ratio.max():,.0f}"],
     )
+
+
+def test_splits_of_schott() -> None:
+    runs = results("follow-up-schott", "2026-11-19-cpu")
+    names = ["generalisation.r2", "generalisation.reconstruction"]
+    numbers, losses = [], []
+    for split in ("random", "interpolation", "composition", "extrapolation"):
+        of_split = runs[runs["data"] == unweave.data.load(f"dsprites:schott_{split}").name]
+        pairs = held_out_pairs(part(of_split, "training"), part(of_split, "held_out"), names)
+        assert set(pairs["method"]) == {"beta_vae", "ada_gvae", "supervised"}
+        r2, loss = (held_out_means(pairs).set_index("score").loc[name] for name in names)
+        assert r2["runs"] == 9
+        ends = [f"{r2[end]:.2f}" for end in ("difference", "low", "high")]
+        change, low, high = (end.replace("-0.00", "0.00") for end in ends)
+        name, prefix = (split, "change ") if split == "random" else (split.capitalize(), "")
+        both = f"{r2['training']:.2f} and {r2['held out']:.2f}"
+        numbers.append(f"{name} {both} ({prefix}{change}, {low} to {high})")
+        losses.append(f"{loss['training']:.0f} and {loss['held out']:.0f}")
+    by_method = pairs[pairs["score"] == names[0]].groupby("method")["held out"].mean()
+    methods = [f"{by_method[name]:.2f}" for name in ("beta_vae", "ada_gvae", "supervised")]
+    shown("Models fail outside", ["9 runs", *numbers, "; ".join(losses), *methods])
 
 
 def _falls(row: Any) -> list[str]:
