@@ -60,7 +60,7 @@ def spread(values: pd.Series[float]) -> str:
 
 def test_every_claim_has_four_cells() -> None:
     assert ROWS[0] == ["| claim", "published", "here", "verdict |"]
-    assert len(ROWS) == 13
+    assert len(ROWS) == 14
     assert {len(row) for row in ROWS} == {4}
 
 
@@ -71,7 +71,7 @@ def test_every_claim_has_four_cells() -> None:
         "downstream": ["Disentangled codes help to predict"],
         "fairness": ["Predictions"],
         "few_labels": ["100 labels can choose", "Labels are worth more", "Imprecise labels"],
-        "generalisation": ["Unseen combinations", "Unseen values", "Models fail outside"],
+        "generalisation": ["Unseen combinations", "Unseen values", "A small block", "Models fail outside"],
         "reasoning": ["Disentangled codes help abstract", "True factors"],
         "symmetry": ["VAEs do not"],
     }.items(),
@@ -161,6 +161,20 @@ def test_held_out_combinations_and_values() -> None:
         "Unseen values",
         [f"{informative['runs']:.0f} runs", *numbers, f"{ratio.min():.0f} to {ratio.max():,.0f}"],
     )
+
+
+def test_a_small_block_of_unseen_combinations() -> None:
+    runs = results("follow-up-element", "2026-11-19-cpu")
+    names = ["generalisation.accuracy", "generalisation.r2", "generalisation.reconstruction"]
+    pairs = held_out_pairs(part(runs, "training"), part(runs, "held_out"), names)
+    accuracy, r2, _ = (held_out_means(pairs).set_index("score").loc[name] for name in names)
+    numbers = [f"{accuracy['runs']:.0f} runs"]
+    numbers += [f"{accuracy['training']:.2f} to {accuracy['held out']:.2f}", *_falls(accuracy)]
+    numbers += [f"{r2['training']:.2f} in training and {r2['held out']:.2f}"]
+    losses = pairs[pairs["score"] == names[2]].groupby("setting")[["training", "held out"]].mean()
+    for setting in ("beta=1", "beta=8", "gamma=50,second_batch=False"):
+        numbers.append("from {:.0f} to {:.0f}".format(*losses.loc[setting]))
+    shown("A small block", numbers)
 
 
 def test_splits_of_schott() -> None:
