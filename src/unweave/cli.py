@@ -40,9 +40,9 @@ app.command(reason_runs, name="reason")
 @app.command(help_flags=[])
 def train(*tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]) -> None:
     """Train a model: `unweave train METHOD`; `unweave train --help` lists the methods."""
-    from unweave.commands.train import train_app
+    from unweave.commands.train import run_train
 
-    train_app(tokens[0] if tokens else None)(tokens, exit_on_error=False, print_error=False)
+    run_train(tokens)
 
 
 @app.command(name="evaluate")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, get_args
 
-from cyclopts import App, CycloptsError, UnknownCommandError
+from cyclopts import App, CycloptsError
 
 from unweave.commands.console import FLAGS_HELP, is_verbose, print_problem, split_verbosity, verbosity
 from unweave.cpu_settings import wait_asleep
@@ -127,9 +127,6 @@ def warnings_as_lines() -> Iterator[None]:
 def _refuse(error: Exception) -> int:
     """Print an error as one line."""
     message = str(error)
-    if isinstance(error, UnknownCommandError) and error.app and error.app.name[0].endswith("train"):
-        message = message.replace("Unknown command", "there is no method")
-        message = message.replace("Available commands", "Methods")
     if isinstance(error, MemoryError):
         message = f"there is not enough memory ({message or 'out of memory'}). Ask for less at a time."
     if isinstance(error, ImportError):

@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, UnknownCommandError
 
 from unweave.commands.command_app import command_app
 from unweave.commands.console import (
@@ -124,6 +124,15 @@ class Options:
     log_to: Annotated[list[str], SEVERAL] = dataclasses.field(default_factory=list)
     """Also send losses, scores and pictures to a tracker: tensorboard, wandb, mlflow or file.py:Name.
     The first three are extras of unweave. May be given more than once."""
+
+
+def run_train(words: Sequence[str]) -> None:
+    """Run `unweave train` with these words."""
+    try:
+        train_app(words[0] if words else None)(words, exit_on_error=False, print_error=False)
+    except UnknownCommandError as error:  # methods are commands of this group
+        message = str(error).replace("Unknown command", "there is no method")
+        raise UnweaveError(message.replace("Available commands", "Methods")) from error
 
 
 def train_app(method: str | None = None) -> App:

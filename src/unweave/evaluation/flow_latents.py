@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -53,7 +53,8 @@ class FlowLatents:
     def encode(self, images: NDArray[Any]) -> NDArray[np.float32]:
         """Latents (n, D) of images (n, c, h, w) in the middle of their grey levels."""
         bits = self.method.n_bits_x
-        return self._in_parts(lambda part: self.flow(continuous(part, bits)).latents, self._checked(images))
+        parts = self._checked(images).split(self._chunk)
+        return self._of_parts(lambda part: self.flow(continuous(part, bits)).latents, parts)
 
     def decode(self, latents: NDArray[Any]) -> NDArray[np.float32]:
         """Images (n, c, h, w) in [0, 1] of latents (n, D)."""
@@ -61,7 +62,7 @@ class FlowLatents:
         size = int(np.prod(self.run.shape))
         if tensor.ndim != 2 or tensor.shape[1] != size:
             raise UnweaveError(f"latents must be (n, {size}); got {tuple(tensor.shape)}.")
-        return self._in_parts(lambda part: self.method.images_of(self.flow, part), tensor)
+        return self._of_parts(lambda part: self.method.images_of(self.flow, part), tensor.split(self._chunk))
 
     def sample(self, n: int, temperature: float = TEMPERATURE, seed: int | Stream = 0) -> NDArray[np.float32]:
         """Images of n latents from the prior, whose deviations are multiplied by the temperature."""
@@ -73,17 +74,18 @@ class FlowLatents:
 
         Its mean is an upper bound of the bits of a code for such images with `n_bits_x` bits.
         """
-        bits, checked = self.method.n_bits_x, self._checked(images)
-        uniform = Stream.of(seed).child("dequantisation")
-        size, starts = int(np.prod(self.run.shape)), iter(range(0, max(len(checked), 1), self._chunk))
+        bits, parts = self.method.n_bits_x, self._checked(images).split(self._chunk)
+        uniform, size = Stream.of(seed).child("dequantisation"), int(np.prod(self.run.shape))
+
+        def noisy(number: int, part: Tensor) -> Tensor:
+            drawn = uniform.skip(number * self._chunk).uniform(len(part), size)
+            return continuous(part, bits, torch.from_numpy(drawn).float().view(part.shape))
 
         def bits_of(part: Tensor) -> Tensor:
-            drawn = uniform.skip(next(starts)).uniform(part.shape[1], size)
-            noise = torch.from_numpy(drawn).float().view(part.shape).to(part.device)
-            noisy = continuous(part, bits, noise)
-            return self.method.bits_per_dimension(self.flow(noisy).log_density, noisy)
+            return self.method.bits_per_dimension(self.flow(part).log_density, part)
 
-        return self._in_parts(bits_of, checked).astype(np.float64)
+        drawn_parts = (noisy(number, part) for number, part in enumerate(parts))
+        return self._of_parts(bits_of, drawn_parts).astype(np.float64)
 
     def attribute_directions(self, points: int = 2000, seed: int | Stream = 0) -> AttributeDirections:
         """The direction of each factor of the data, from so many drawn images with known factors."""
@@ -116,11 +118,8 @@ class FlowLatents:
         return images
 
     @torch.no_grad()
-    def _in_parts(self, function: Callable[[Tensor], Tensor], rows: Tensor) -> NDArray[np.float32]:
-        parts = [
-            function(part.to(self.run.device)[None])[0].cpu().numpy() for part in rows.split(self._chunk)
-        ]
-        return np.concatenate(parts)
+    def _of_parts(self, function: Callable[[Tensor], Tensor], parts: Iterable[Tensor]) -> NDArray[np.float32]:
+        return np.concatenate([function(part.to(self.run.device)[None])[0].cpu().numpy() for part in parts])
 
     @property
     def _chunk(self) -> int:
