@@ -37,7 +37,9 @@ def slow_irs(codes: NDArray[np.float64], factors: NDArray[np.int64], quantile: f
 @pytest.mark.parametrize("name", NAMES)
 def test_published_values(reference: Path, name: str) -> None:
     case = load_case(reference, name)
-    assert irs(*case.train) == pytest.approx(case.expected["irs_fixed"]["IRS"], abs=1e-8)
+    # NumPy adds up the float32 numbers of this case in an order that depends on its version.
+    tolerance = 1e-8 if name == "s3d_two_in_one" else 1e-12
+    assert irs(*case.train) == pytest.approx(case.expected["irs_fixed"]["IRS"], abs=tolerance)
 
 
 @pytest.mark.parametrize("quantile", [0.99, 0.5, 1.0, 0.0])

@@ -52,6 +52,7 @@ def _spread(table: NDArray[Any], labels: NDArray[np.int64], quantile: float) -> 
     """Mean over the values of a factor of the quantile of the distance to the group's mean, (d,)."""
     order = np.argsort(labels, kind="stable")
     groups = np.split(table[order], np.flatnonzero(np.diff(labels[order])) + 1)
-    distances = (np.abs(group - group.mean(axis=0)) for group in groups)
+    # NumPy interpolates float32 numbers in float32 or float64, depending on its version; [2] did in float64.
+    distances = (np.abs(group - group.mean(axis=0)).astype(np.float64) for group in groups)
     quantiles = [np.quantile(distance, quantile, axis=0) for distance in distances]
     return np.asarray(np.mean(quantiles, axis=0, dtype=np.float64))
