@@ -108,6 +108,7 @@ def run(
     workers: int | None = None,
     device: str = "auto",
     population: int | None = None,
+    side_by_side: int | None = None,
     engine: str = "local",
     address: str | None = None,
     partition: str | None = None,
@@ -142,6 +143,8 @@ def run(
         auto, cpu, cuda or cuda:1.
     population
         Number of runs that train together. Default: what suits the device.
+    side_by_side
+        Number of small populations that a GPU trains at the same time. Default: 1.
     engine
         local: processes of this machine; ray: a Ray cluster (needs unweave[ray]); slurm: Slurm jobs.
     address
@@ -178,9 +181,10 @@ def run(
         Also send losses, scores and pictures to a tracker: tensorboard, wandb, mlflow or file.py:Name.
         The first three are extras of unweave. May be given more than once.
     """
-    at_least_one(workers=workers, cpus=cpus, array=array)
+    at_least_one(workers=workers, side_by_side=side_by_side, cpus=cpus, array=array)
     slurm = {"partition": partition, "time": time, "gres": gres, "cpus": cpus, "array": array}
-    chosen = engine_named(engine, {"workers": workers, "address": address, "sbatch": sbatch, **slurm})
+    local = {"workers": workers, "side_by_side": side_by_side}
+    chosen = engine_named(engine, {**local, "address": address, "sbatch": sbatch, **slurm})
     session = prepare_study(
         study,
         out=out,

@@ -16,6 +16,7 @@ from unweave.evaluation.evaluate import Effort
 from unweave.evaluation.generalisation_store import measure_generalisation
 from unweave.evaluation.parts import parts_to_measure
 from unweave.evaluation.score_store import drop_codes, evaluate_run, keep_codes
+from unweave.nn.layers.precision import TORCH_SETTINGS
 from unweave.progress import Progress
 from unweave.runs.gallery import draw_missing_pictures
 from unweave.runs.run import Run
@@ -73,7 +74,8 @@ class TrainAndScore:
             device = str(pick_device(self.device))
             ended = [folder for folder in folders if (folder.result or {}).get("outcome") == "finished"]
             unmeasured = [folder for folder in ended if not has_all_scores(study.spec, folder, specs[0].data)]
-            keep_codes([Run(folder, device, data) for folder in unmeasured])
+            with TORCH_SETTINGS:  # another thread may train in TF32
+                keep_codes([Run(folder, device, data) for folder in unmeasured])
 
     def evaluate(self, study: StudyFolder, run_id: str, progress: Progress) -> None:
         """Measure a run, if it has not diverged, as far as it is not measured."""

@@ -53,13 +53,14 @@ class Worker:
     work: Work
     kinds: Sequence[Kind] = ("evaluate", "train")
     driver: Driver | None = None
+    signals: Sequence[int] = ()  # noted by the main thread, if the worker is in another one
 
     def __post_init__(self) -> None:
         self._read_study()
 
     def run(self) -> None:
-        """Work until nothing is open."""
-        while True:
+        """Work until nothing is open, or until the main thread notes a signal."""
+        while not self.signals:
             task = self.ledger.claim(self.kinds)
             if task is not None:
                 self.do(task)

@@ -13,6 +13,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -68,6 +69,9 @@ class Stopped(KeyboardInterrupt):
 
 
 Tell = Callable[[Report], None]
+
+# Signals that the main thread has noted for the trainings of other threads, which cannot handle signals.
+SIGNALS: ContextVar[list[int]] = ContextVar("SIGNALS")
 
 
 def train_runs(
@@ -320,7 +324,7 @@ def noted_signals() -> Iterator[list[int]]:
     try:
         before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     except ValueError:  # not the main thread: only that can handle signals
-        yield received
+        yield SIGNALS.get(received)
         return
     try:
         yield received

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import RLock
 from typing import Any, Literal, TypeAlias, get_args
 
 import torch
@@ -18,6 +19,8 @@ Precision: TypeAlias = Literal["float32", "tf32", "bf16"]
 
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 
+TORCH_SETTINGS = RLock()  # whoever needs torch's settings of the process to stay as they are holds it
+
 
 @contextmanager
 def precision_context(precision: Precision) -> Iterator[None]:
@@ -25,9 +28,14 @@ def precision_context(precision: Precision) -> Iterator[None]:
 
     Convolutions of cuDNN always sum in the same order, so that a resumed run equals an uninterrupted one. Put
     forward *and* backward pass inside. torch keeps these as settings of the whole process, which are restored
-    at the end.
+    at the end. One thread at a time can be inside.
     """
     check_precision(precision)
+    with TORCH_SETTINGS:
+        yield from _with_precision(precision)
+
+
+def _with_precision(precision: Precision) -> Iterator[None]:
     was_deterministic = torch.backends.cudnn.deterministic
     torch.backends.cudnn.deterministic = True
     before = [(owner, name, _setting(owner, name)) for owner, name in _tf32_settings()]

@@ -23,8 +23,9 @@ from unweave.layout import WORKERS_LOG_FILE
 from unweave.study.engines.engine import Crew, EngineJob, drive
 from unweave.study.folder import StudyFolder
 from unweave.study.ledger import Kind, Ledger
-from unweave.study.planner import Unit
+from unweave.study.planner import Unit, population_size
 from unweave.study.progress import Status, StatusCallback, status_of
+from unweave.study.side_by_side import work_side_by_side
 from unweave.study.tasks import open_ledger
 from unweave.study.work import TrainAndScore, Work
 from unweave.study.worker import Driver, Worker, stop_on_signals
@@ -47,20 +48,27 @@ class Post:
     work: Work
     threads: int
     gpu: str | None = None  # the only GPU that the process sees, as CUDA_VISIBLE_DEVICES names it
+    side_by_side: int = 1  # populations that the process trains at the same time
 
 
-def posts_for(work: Work, workers: int | None = None) -> list[Post]:
+def posts_for(work: Work, workers: int | None = None, side_by_side: int = 1) -> list[Post]:
     """How many workers of which kind this machine takes.
 
     Each GPU has one that trains and encodes, and the cores measure meanwhile; without a GPU all do both.
+    Only a GPU has room for several populations `side_by_side`.
     """
     available = cores()
     if isinstance(work, TrainAndScore) and (gpus := gpus_for(work.device)):
         on_gpu = replace(work, device="cuda", hand_over=True)
-        trains = [Post(("train",), on_gpu, 2, gpu) for gpu in gpus]
+        trains = [Post(("train",), on_gpu, 2, gpu, side_by_side) for gpu in gpus]
         measures = workers if workers is not None else max(1, available - len(trains))
         shares = [gpus[number % len(gpus)] for number in range(measures)]
         return trains + [Post(("evaluate",), on_gpu, 1, gpu) for gpu in shares]
+    if side_by_side > 1:
+        raise UnweaveError(
+            f"only a GPU trains populations side by side; got side_by_side={side_by_side} for a CPU. Leave "
+            "it out, or use more workers."
+        )
     number = workers if workers is not None else max(1, available // 2)
     threads = max(1, available // number)
     if isinstance(work, TrainAndScore):
@@ -89,15 +97,24 @@ def cores() -> int:
 
 @dataclass(frozen=True)
 class LocalEngine:
-    """Worker processes of this machine: `workers` of them, or one for each entry of `posts`."""
+    """Worker processes of this machine: `workers` of them, or one for each entry of `posts`.
+
+    `side_by_side` is how many populations train at the same time on a GPU, with at most as many runs together
+    as the largest population may have. It changes no number.
+    """
 
     workers: int | None = None
     posts: tuple[Post, ...] | None = None
+    side_by_side: int = 1
+
+    def __post_init__(self) -> None:
+        if self.side_by_side < 1:
+            raise UnweaveError(f"side_by_side must be a whole number >= 1; got {self.side_by_side}.")
 
     @contextmanager
     def start(self, job: EngineJob) -> Iterator[Crew]:
         """Open the ledger; other drivers on this machine may work on the same study."""
-        posts = self.posts or posts_for(job.work, self.workers)
+        posts = self.posts or posts_for(job.work, self.workers, self.side_by_side)
         with closing(open_ledger(job.study, job.units, job.ledger_path)) as ledger:
             yield _Workers(job, posts, ledger)
 
@@ -228,7 +245,12 @@ def _worker(path: Path, ledger_path: Path, post: Post, driver: Driver) -> None:
             # The process has not used CUDA yet. It sees one GPU, so kernels and graphs cannot be on another.
             os.environ["CUDA_VISIBLE_DEVICES"] = post.gpu
         torch.set_num_threads(post.threads)
-        Worker(StudyFolder(path), Ledger(ledger_path), post.work, post.kinds, driver).run()
+        worker = Worker(StudyFolder(path), Ledger(ledger_path), post.work, post.kinds, driver)
+        if post.side_by_side > 1:
+            runs = population_size(torch.device("cpu" if post.gpu is None else "cuda"))
+            work_side_by_side(worker, post.side_by_side, runs)
+        else:
+            worker.run()
     except (Stopped, KeyboardInterrupt):
         sys.exit(STOPPED)
     except DiskFullError:
