@@ -20,7 +20,7 @@ from unweave.errors import UnweaveError
 from unweave.evaluation import evaluate, score_layers
 from unweave.evaluation.effort import Effort
 from unweave.evaluation.score_store import evaluate_run, kept_scores
-from unweave.methods import GVAE, VAE, VDVAE
+from unweave.methods import AE, GVAE, VAE, VDVAE
 from unweave.methods.method import AUTOENCODER
 from unweave.nn.distributions.gaussian import Gaussian
 from unweave.nn.networks.very_deep import VeryDeep
@@ -88,6 +88,26 @@ def test_a_figure_has_a_row_for_each_layer(tmp_path: Path) -> None:
     [axes] = figure.axes
     assert [label.get_text().split()[0] for label in axes.get_yticklabels()] == ["1x1", "4x4", "all"]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["shape", "x", "y"]
+
+
+def test_codes_without_a_prior_have_no_divergence_and_are_chosen_by_their_variance() -> None:
+    """All latents but two of 4x4 are constants, far from 0: no divergence tells them from x and y."""
+
+    class Tokens(Hierarchy):
+        spec = SimpleNamespace(method=AE())
+
+        def layers(self, images: NDArray[np.uint8], _seed: object = None) -> dict[str, Gaussian]:
+            layers = super().layers(images)
+            return {
+                name: Gaussian(x.mean + 9 * (x.mean.std(0) < 0.1), x.log_var) for name, x in layers.items()
+            }
+
+    scores = score_layers(Tokens(), points=(800, 400), most=2, updates=300)
+    np.testing.assert_allclose(scores.information, [[1, 0, 0], [0, 1, 1], [1, 1, 1]], atol=0.15)
+    assert np.isnan(scores.kl).all()
+    assert str(scores).splitlines()[1].split()[-1] == "nan"
+    [axes] = scores.plot().axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["1x1", "4x4", "all"]
 
 
 @pytest.fixture(scope="module")

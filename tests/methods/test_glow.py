@@ -212,6 +212,13 @@ def test_wrong_input_is_refused(run: Run) -> None:
         latents.decode(np.zeros((2, 3)))
     with pytest.raises(UnweaveError, match=r'there is no factor "lights". Did you mean "light"'):
         latents.attribute_directions(300).moved(all_images()[:1], "lights", 1)
+    with pytest.raises(UnweaveError, match=r"n must be a whole number >= 0; got -1"):
+        latents.sample(-1)
+    for temperature in (float("nan"), -0.5, "warm"):
+        with pytest.raises(UnweaveError, match="temperature must be a number >= 0; got"):
+            latents.sample(2, temperature)  # type: ignore[arg-type]
+    with pytest.raises(UnweaveError, match=r"points must be a whole number >= 2; got 9\.5"):
+        latents.attribute_directions(9.5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from unweave.errors import UnweaveError
 from unweave.nn.layers import Linear
 from unweave.nn.networks.attention import Attention, AttentionBlock, GroupNorm, LayerNorm
 from unweave.nn.networks.concept_tokens import ConceptTokens, DiffusionAutoencoder
-from unweave.nn.networks.denoiser import Denoiser, resized, time_embedding
+from unweave.nn.networks.denoiser import Denoiser, in_patches, of_patches, resized, time_embedding
 from unweave.streams import Stream
 
 RUNS = [Stream.of(seed) for seed in (0, 1)]
@@ -157,6 +157,19 @@ def test_all_codes_are_decoded_from_one_noise_by_what_the_network_predicts() -> 
     torch.testing.assert_close(images, torch.full((2, 3, 1, 8, 8), grey), rtol=0, atol=1e-4)
     assert [time for time, _ in seen] == [999, 832, 666, 500, 333, 166, 0]
     np.testing.assert_allclose(seen[0][1], start, atol=1e-6)
+
+
+@torch.no_grad()
+def test_patches_are_those_of_torch_and_no_codes_make_no_images() -> None:
+    """`F.pixel_unshuffle` leaves a batch without images as it is."""
+    x = drawn(2, 3, 5, 8, 12)
+    patches = in_patches(x, 4)
+    assert torch.equal(patches, F.pixel_unshuffle(x.flatten(0, 1), 4).unflatten(0, (2, 3)))
+    assert torch.equal(of_patches(patches, 4), x)
+    network = DiffusionAutoencoder(
+        RUNS, (1, 8, 8), 4, "mlp", small_denoiser((1, 8, 8), levels=1), 5, ddim_steps=2
+    )
+    assert network.decode(torch.zeros(2, 0, 4)).shape == (2, 0, 1, 8, 8)
 
 
 def test_sizes_must_fit_patches_and_levels() -> None:

@@ -164,6 +164,24 @@ def test_features_can_be_sparse_arrays() -> None:
     np.testing.assert_array_equal(model.decode(sparse), model.decode(dense))
 
 
+def test_one_code_is_encoded_like_many_and_none_like_one() -> None:
+    codes, _ = planted(20)
+    model = train(codes, SparseSpec(16, k=2, steps=0), device="cpu")
+    for rows in (1, 0):
+        np.testing.assert_allclose(model.encode(codes[:rows]), model.encode(codes)[:rows], rtol=1e-5)
+        assert model.encode(codes[:rows], sparse=True).shape == (rows, 16)
+
+
+def test_batches_in_which_no_feature_fires_set_no_threshold() -> None:
+    """In batches of one code, both of two features are often negative."""
+    codes, _ = planted(200)
+    spec = SparseSpec(2, k=1, kind="batch_topk", steps=1, batch=1)
+    model = train(codes, spec, device="cpu")
+    assert 0 < float(model.network.threshold) < np.inf
+    fires = (model.encode(codes) > 0).any(axis=1)
+    assert 0 < fires.mean() < 1
+
+
 def test_a_model_can_be_saved(tmp_path: Path) -> None:
     codes, _ = planted(100)
     model = train(codes, SparseSpec(16, k=2, kind="batch_topk", steps=3, batch=16), device="cpu")
@@ -214,6 +232,7 @@ def test_bad_arrays_are_refused() -> None:
             lambda: model.encode(np.eye(2)),
             "codes must be (n, 3) like those that were trained on; got (2, 2).",
         ),
+        (lambda: model.encode(np.full((1, 3), np.inf)), "codes must be finite"),
         (lambda: model.decode(np.eye(2)), "features must be (n, 4); got (2, 2)."),
     ):
         with pytest.raises(UnweaveError) as error:

@@ -26,8 +26,6 @@ class SparseReader:
 
     def read(self, codes: Floats) -> NDArray[np.float32]:
         """Codes (n, d) -> features (n, k), all >= 0."""
-        if len(codes) == 1:  # the model takes two codes or more
-            return self.read(np.repeat(codes, 2, axis=0))[:1]
         return self.model.encode(codes)[:, self.order]
 
     @property

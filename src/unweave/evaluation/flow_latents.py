@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unweave.data.grid import GroundTruth
+from unweave.data.supervision.choices import whole_number
 from unweave.errors import UnweaveError, did_you_mean
 from unweave.evaluation.opened_run import opened_run
 from unweave.methods.glow import FLOW, Glow, continuous
@@ -66,7 +67,10 @@ class FlowLatents:
 
     def sample(self, n: int, temperature: float = TEMPERATURE, seed: int | Stream = 0) -> NDArray[np.float32]:
         """Images of n latents from the prior, whose deviations are multiplied by the temperature."""
-        noise = Stream.of(seed).child("flow samples").normal(n, int(np.prod(self.run.shape)))
+        count = whole_number(n, "n", 0)
+        if not isinstance(temperature, int | float | np.number) or not 0 <= temperature < np.inf:
+            raise UnweaveError(f"temperature must be a number >= 0; got {temperature!r}.")
+        noise = Stream.of(seed).child("flow samples").normal(count, int(np.prod(self.run.shape)))
         return self.decode(temperature * noise)
 
     def bits_per_dimension(self, images: NDArray[Any], seed: int | Stream = 0) -> NDArray[np.float64]:
@@ -93,7 +97,7 @@ class FlowLatents:
         if not isinstance(truth, GroundTruth):
             raise UnweaveError(f"attribute directions need images with known factors; {truth.name} has none.")
         stream = Stream.of(seed).child("attribute directions")
-        factors = truth.sample_factors(points, stream)
+        factors = truth.sample_factors(whole_number(points, "points", 2), stream)
         latents = self.encode(truth.observe(factors, stream))
         varied = [column for column, factor in enumerate(truth.factors) if factor.size > 1]
         directions = [

@@ -47,8 +47,9 @@ class LayerScores:
 
     `information` is the share of the uncertainty about a factor that a probe of the layer removes, from 0 to
     1, and `accuracy` the share of test images whose value it predicts. The last row, "all", is a probe of all
-    layers. `kl` is the divergence of a layer in nats per image, and `latents` how many of its latents the
-    probe gets, and has in all. `elbo` is the evidence lower bound in nats per image, NaN for methods without.
+    layers. `kl` is the divergence of a layer in nats per image, NaN for codes without a prior, and `latents`
+    how many of its latents the probe gets, and has in all. `elbo` is the evidence lower bound in nats per
+    image, NaN for methods without.
     """
 
     subject: str
@@ -125,7 +126,8 @@ def score_layers(
     The run is of a hierarchy, such as `vd_vae`, whose layers of one resolution are scored together, or of a
     method whose code has blocks. A probe of each layer predicts all factors from its mean codes, as in
     `unweave.metrics.block_separation`. Of a layer with more than `most` latents it gets those with the
-    largest divergence from their prior. `points` are how many images probes are fitted to and tested on.
+    largest divergence from their prior or, for codes without a prior, with the largest variance. `points` are
+    how many images probes are fitted to and tested on.
     """
     run = open_subject(subject, None)
     truth = _truth_of(run, data)
@@ -134,7 +136,7 @@ def score_layers(
     effort = Effort(points, seed=seed)
     stream = effort.stream.child("layers")
     images = truth.observe(truth.sample_factors(LOOKED_AT, stream), stream)
-    chosen = _chosen_latents(_layers(run, images, stream), most)
+    chosen = _chosen_latents(_layers(run, images, stream), most, run.spec.method.has_prior)
     if not chosen:
         raise UnweaveError(
             f"the code of {run.spec.method.name} has no layers or blocks. Use unweave.evaluate instead."
@@ -167,7 +169,7 @@ class _Layer(NamedTuple):
 
     columns: NDArray[np.int64]
     total: int
-    kl: float  # of all its latents
+    kl: float  # of all its latents; NaN without a prior
 
 
 class _Codes(NamedTuple):
@@ -191,13 +193,13 @@ def _layers(run: Any, images: NDArray[np.uint8], seed: Stream | None = None) -> 
     }
 
 
-def _chosen_latents(layers: Mapping[str, _Codes], most: int) -> dict[str, _Layer]:
-    """The latents of each layer with the largest divergences."""
+def _chosen_latents(layers: Mapping[str, _Codes], most: int, has_prior: bool) -> dict[str, _Layer]:
+    """The latents of each layer with the largest divergences or, without a prior, variances."""
     chosen = {}
     for name, codes in layers.items():
-        divergence = codes.kl.mean(axis=0)
-        largest = np.sort(np.argsort(-divergence, kind="stable")[:most])
-        chosen[name] = _Layer(largest, len(divergence), float(divergence.sum()))
+        use = codes.kl.mean(axis=0) if has_prior else codes.mean.var(axis=0)
+        largest = np.sort(np.argsort(-use, kind="stable")[:most])
+        chosen[name] = _Layer(largest, len(use), float(use.sum()) if has_prior else math.nan)
     return chosen
 
 

@@ -82,7 +82,8 @@ class Player:
 
     With an `average`, the decay of an exponential moving average, the trained weights are that average; the
     losses get the current weights. An update whose gradient has a norm of `skip_above` or more, before it is
-    clipped, or one that is not finite, is skipped. Both are off at 0.
+    clipped, or one that is not finite, is skipped, and with it those of the method's other players in the
+    same turn. Both are off at 0.
     """
 
     name: str

@@ -94,12 +94,15 @@ class SparseAutoencoder:
         write_tensors(Path(path), self.network.state_dict(), record)
 
     def _parts(self, codes: ArrayLike) -> Iterator[Tensor]:
-        table = check_codes(codes)
-        if table.shape[1] != self.dimensions:
+        table = as_array(codes)
+        if table.ndim != 2 or table.shape[1] != self.dimensions or table.dtype.kind not in "biuf":
             raise UnweaveError(
                 f"codes must be (n, {self.dimensions}) like those that were trained on; got {table.shape}."
             )
-        yield from torch.from_numpy(table).float().to(self.network.bias.device).split(ROWS)
+        values = table.astype(np.float64)
+        if not np.isfinite(values).all():
+            raise UnweaveError("codes must be finite; some are NaN or infinite. Leave those rows out.")
+        yield from torch.from_numpy(values).float().to(self.network.bias.device).split(ROWS)
 
 
 def load(path: str | Path, device: str = "cpu") -> SparseAutoencoder:

@@ -193,13 +193,19 @@ class _Training:
 
     @torch.no_grad()
     def _set_threshold(self) -> None:
-        """Set the threshold to the mean over batches of the smallest activation that is kept."""
-        smallest = torch.zeros_like(self.network.threshold)
+        """Set the threshold to the mean over batches of the smallest activation that is kept.
+
+        Batches in which no feature fires, as small ones may be, do not count.
+        """
+        smallest, counted = (torch.zeros_like(self.network.threshold) for _ in range(2))
         for _ in range(THRESHOLD_BATCHES):
             features = self.network.encode(self.batch()).features.flatten(1)
-            smallest += features.masked_fill(features <= 0, torch.inf).amin(dim=1) / THRESHOLD_BATCHES
+            least = features.masked_fill(features <= 0, torch.inf).amin(dim=1)
+            fires = least.isfinite()
+            smallest += torch.where(fires, least, 0.0) / THRESHOLD_BATCHES
+            counted += fires
             self.step += 1
-        self.network.threshold.copy_(smallest)
+        self.network.threshold.copy_(smallest * (THRESHOLD_BATCHES / counted.clamp(min=1)))
 
     def models(
         self, mean: np.ndarray[tuple[int], np.dtype[np.float64]], scale: float

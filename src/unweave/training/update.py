@@ -18,10 +18,10 @@ from torch import Tensor
 from unweave.methods.method import AUTOENCODER
 from unweave.methods.step import Batch, Forward, Losses, StepContext
 from unweave.nn.layers.precision import precision_context
-from unweave.nn.moving_average import MovingAverage
 from unweave.nn.schedule import Schedule, is_always_one, rate_share
 from unweave.training.batches import Batches
 from unweave.training.forward import shared_passes
+from unweave.training.gradients import Gradients, gradients_of, skipped_together
 from unweave.training.population import Group, PlayerState, Population
 from unweave.training.recording import joined_on_error
 
@@ -237,7 +237,11 @@ class Update:
             for player in turn:
                 with self._on_stream_of(player):
                     objective, keep = self._objective(player, losses), player is not turn[-1]
-                    gradients.append(_gradients(objective, player, spec.gradient_clip, keep))
+                    gradients.append(gradients_of(objective, player, spec.gradient_clip, keep))
+        if any(gradient.skip is not None for gradient in gradients):
+            self._join()
+            gradients = skipped_together(gradients, turn, self.population.groups)
+            self._fork()
         return Played(losses, gradients, contexts)
 
     def _on_stream_of(self, player: PlayerState) -> AbstractContextManager[object]:
@@ -291,6 +295,11 @@ class Update:
         """Let the current stream wait for those of the groups."""
         for stream in self._group_streams:
             torch.cuda.current_stream().wait_stream(stream)
+
+    def _fork(self) -> None:
+        """Let the streams of the groups wait for the current one."""
+        for stream in self._group_streams:
+            stream.wait_stream(torch.cuda.current_stream())
 
     def _context(
         self, group: Group, batch: Batch, turn: tuple[str, ...], shared_pass: Forward | None
@@ -368,32 +377,3 @@ class Played(NamedTuple):
     losses: list[Losses]
     gradients: list[Gradients]
     contexts: list[StepContext]
-
-
-class Gradients(NamedTuple):
-    """Gradients of a player's parameters, and in which runs its update is skipped, (P,), if it may be."""
-
-    tensors: list[Tensor]
-    skip: Tensor | None
-
-
-def _gradients(loss: Tensor, player: PlayerState, largest: float | None, keep: bool) -> Gradients:
-    """Gradients of a loss with respect to the parameters of one player."""
-    state, ones = player.optimiser, torch.ones_like(loss)  # of the sum over runs
-    gradients = list(torch.autograd.grad(loss, state.parameters, ones, retain_graph=keep))
-    # Written so that a norm that is not a number is not below the limit.
-    skip = ~(gradient_norms(gradients) < player.skip_above) if player.skip_above else None
-    if largest is None or isinstance(state.settings, MovingAverage):
-        return Gradients(gradients, skip)
-    return Gradients(clip(gradients, largest), skip)
-
-
-def gradient_norms(gradients: Sequence[Tensor]) -> Tensor:
-    """(P,): the norm of the gradient of each run, over all parameters together."""
-    return torch.as_tensor(sum(g.float().square().flatten(1).sum(dim=1) for g in gradients)).sqrt()
-
-
-def clip(gradients: Sequence[Tensor], largest: float) -> list[Tensor]:
-    """Scale the gradient of each run to a norm of at most `largest`, over all parameters together."""
-    share = (largest / gradient_norms(gradients).clamp_min(1e-12)).clamp_max(1)
-    return [g * share.view(-1, *[1] * (g.dim() - 1)) for g in gradients]

@@ -89,7 +89,7 @@ class Denoiser(nn.Module):
         """The predicted velocity, (P, B, c, h, w); see unweave.nn.diffusion."""
         first, second = self.time
         embedded = F.silu(second(F.silu(first(time_embedding(times, self.channels)))))
-        y = self.first(F.pixel_unshuffle(x.flatten(0, 1), self.patch).unflatten(0, x.shape[:2]))
+        y = self.first(in_patches(x, self.patch))
         skipped = [y]
         for stage in self.down:
             y = stage(y, embedded, tokens)
@@ -101,8 +101,7 @@ class Denoiser(nn.Module):
                 y = torch.cat([y, skipped.pop()], dim=2)
             y = stage(y, embedded, tokens)
         patches: Tensor = at_least_float32(self.last(F.silu(self.norm(y))))
-        images: Tensor = F.pixel_shuffle(patches.flatten(0, 1), self.patch).unflatten(0, x.shape[:2])
-        return images
+        return of_patches(patches, self.patch)
 
 
 class Stage(nn.Module):
@@ -145,6 +144,18 @@ def time_embedding(times: Tensor, width: int) -> Tensor:
     powers = torch.arange(half, device=times.device) / half
     angles = times.unsqueeze(-1) * torch.exp(-math.log(LONGEST_PERIOD) * powers)
     return torch.cat([angles.cos(), angles.sin()], dim=-1)
+
+
+def in_patches(x: Tensor, side: int) -> Tensor:
+    """(P, B, c, h, w) -> (P, B, c side^2, h / side, w / side), as `F.pixel_unshuffle`, also for B = 0."""
+    blocks: Tensor = x.unflatten(-1, (-1, side)).unflatten(-3, (-1, side))
+    return blocks.permute(0, 1, 2, 4, 6, 3, 5).flatten(2, 4)
+
+
+def of_patches(x: Tensor, side: int) -> Tensor:
+    """(P, B, c side^2, h, w) -> (P, B, c, h side, w side): the inverse of `in_patches`."""
+    blocks: Tensor = x.unflatten(2, (-1, side, side)).permute(0, 1, 2, 5, 3, 6, 4)
+    return blocks.flatten(5, 6).flatten(3, 4)
 
 
 def resized(x: Tensor, resizing: Resizing) -> Tensor:
