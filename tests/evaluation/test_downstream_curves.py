@@ -207,6 +207,23 @@ def test_mistakes_raise_clear_errors() -> None:
             measured(perfect, **options)
 
 
+def test_your_own_data_may_have_moved_since_a_run_was_trained(tmp_path: Path) -> None:
+    factors = np.stack(np.meshgrid(np.arange(4), np.arange(6), indexing="ij"), axis=-1).reshape(-1, 2)
+    images = np.zeros((24, 1, 8, 8), np.uint8)
+    images[:, 0, 0, :2] = 40 * factors
+    old = tmp_path / "toys.npz"
+    np.savez(old, images=images, factors=factors)
+    settings: dict[str, Any] = {"steps": 2, "batch": 8, "latents": 3, "architecture": "mlp", "device": "cpu"}
+    run = unweave.train("ae", f"{old}:hold(factor_0=3)", out=tmp_path, progress=False, **settings)
+    new = old.rename(tmp_path / "moved.npz")
+    words = ["downstream", run.path, "--sizes", "5", "--repeats", "1", "--test", "5"]
+    advice = run_here(*words).stderr
+    assert "Name its new place: --data FILE" in advice
+    done = run_here(*words, "--data", new)
+    assert done.returncode == 0, done.stderr
+    assert "accuracy factor_1 held_out" in done.stdout
+
+
 def test_bad_input_of_the_command_is_one_sentence_and_status_2(tmp_path: Path) -> None:
     for words, message in (
         ([tmp_path / "none"], "there is no folder"),

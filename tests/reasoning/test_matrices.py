@@ -1,11 +1,13 @@
 """Matrices obey their rules, checked one by one, and are drawn as disentanglement_lib draws them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from reasoning.small_grid import small_truth
-from unweave.data import load
+from unweave.data import Factor, load
 from unweave.data.sets import shapes3d
 from unweave.errors import UnweaveError
 from unweave.reasoning.matrices import (
@@ -139,6 +141,9 @@ def test_no_two_panels_show_the_same_angle() -> None:
     assert turned.factors(np.arange(len(turned)))[:, 2].max() == 38
     with pytest.raises(UnweaveError, match="must be a whole number from 3 to 39; got 40"):
         panel_grid(data, {"orientation": 40})
+    truth = small_truth((3, 3, 4))
+    angle = Factor("f2", 4, "circular", period=2)  # two different angles are too few for a relation
+    assert panel_grid(replace(truth, factors=(*truth.factors[:2], angle))).levels == {"f0": 3, "f1": 3}
 
 
 def test_rows_of_the_table_show_the_panels_of_the_matrices() -> None:

@@ -117,6 +117,12 @@ def test_results_are_stored_once_and_collected_by_a_study(
     assert set(rows["protocol"]) == {TINY.protocol}
 
 
+def test_the_order_of_levels_is_no_part_of_the_protocol() -> None:
+    one, other = (replace(TINY, levels=levels) for levels in ({"x": 4, "shape": 3}, {"shape": 3, "x": 4}))
+    assert one == other
+    assert one.protocol == other.protocol == TINY.protocol.replace(",mean", ",levels:shape3+x4,mean")
+
+
 def test_the_table_has_means_over_seeds_of_the_newest_protocol(tmp_path: Path) -> None:
     old, first = replace(TINY, alternatives="easy"), replace(TINY, steps=1)
     for spec, right in ((old, 9), (first, 10), (replace(TINY, seed=1), 20)):

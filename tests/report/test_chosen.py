@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from report.made_up import SIX, Rule, small_runs, table
 from report.made_up import settings as runs_of
 from unweave.report import page as page_module
-from unweave.report.chosen import ALL, SEEDS, SETTINGS, choice_table, percentile, share_beaten
+from unweave.report.chosen import (
+    ALL,
+    SEEDS,
+    SETTINGS,
+    choice_table,
+    mean_choices,
+    mean_share,
+    percentile,
+    share_beaten,
+)
 from unweave.report.page import write_report
 from unweave.report.sections.choice_by_agreement import choice_by_agreement
 from unweave.report.sections.section import Material, Section, material
@@ -103,6 +112,24 @@ def test_means_over_choices_by_hand() -> None:
     assert judged["percentile"].to_dict() == pytest.approx({ALL: 75, SETTINGS: 75, SEEDS: 75})
     assert judged["choices"].to_dict() == {ALL: 1, SETTINGS: 2, SEEDS: 2}
     assert judged.loc[[SETTINGS, SEEDS], ["low", "high"]].to_numpy().tolist() == [[0, 1], [0, 1]]
+
+
+def test_a_few_equal_shares_do_not_claim_certainty() -> None:
+    """Of two random choices among four runs, one pair in four is equal; chance is within its interval."""
+    for shares, expected in (
+        ([1.0, 1.0], (0.05**0.5, 1.0)),
+        ([2 / 3, 2 / 3], (2 / 3 * 0.05**0.5, 1 - 0.05**0.5 / 3)),
+        ([0.0, 0.0], (0.0, 1 - 0.05**0.5)),
+        ([1.0] * 5, (0.05**0.2, 1.0)),  # of random choices, five in 1024
+    ):
+        assert mean_share(shares)[1:] == pytest.approx(expected)
+    runs = small_runs(seeds=2, rules={**SIX, **CHOOSER})
+    judged = choice_table(runs, ["udr.lasso"], ["mig"])
+    best = judged[judged["among"] == SETTINGS]
+    assert (best["beats"] == 1).all()
+    assert best["low"].tolist() == pytest.approx([0.05**0.5] * 2)
+    means = mean_choices(runs, ["udr.lasso"], ["mig"]).set_index("among")
+    assert means.loc[SETTINGS, "low"] == pytest.approx(0.05**0.25)  # two seeds on two data sets
 
 
 def test_one_seed_is_one_choice() -> None:

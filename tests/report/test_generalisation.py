@@ -13,6 +13,7 @@ from unweave.report.correlated_factors import (
     runs_on_all,
     strongest_differences,
 )
+from unweave.report.figures.generalisation import held_out_differences
 from unweave.report.formats import table_html
 from unweave.report.generalisation import held_out_pairs, held_out_table
 from unweave.report.names import DATA, label
@@ -84,6 +85,28 @@ def test_what_is_lost_on_held_out_combinations() -> None:
     assert [drawing.name for drawing in built.drawings] == ["held_out", "held_out_and_metrics"]
     titles = [axes.get_title() for axes in built.drawings[0].draw().axes[:2]]
     assert titles == ["dSprites:\nmontero_range", "rooms:\nhold(floor_hue=5..9)"]
+
+
+def test_scores_of_what_is_fitted_are_not_compared() -> None:
+    """Predictors are fitted on training combinations, so DCI is the same on both parts by definition."""
+    runs = settings(HELD, seeds=5)
+    training: dict[str, Rule] = {"mig": mig, "dci.disentanglement": mig}
+    unseen: dict[str, Rule] = {"mig": lambda at: mig(at) - 0.1, "dci.disentanglement": mig}
+    built = section(generalisation(made(results(runs, training=training, held_out=unseen))))
+    for sheet in built.sheets[:2]:
+        assert set(sheet.table["score"]) == {"mig"}
+        assert "left out, such as disentanglement and completeness of DCI" in sheet.caption
+    without = section(generalisation(held_out(lambda _: 0.1)))
+    assert "DCI" not in without.drawings[0].caption
+
+
+def test_a_panel_without_numbers_does_not_set_the_limits() -> None:
+    rows = [("dsprites:hold(x=0)", "beta_vae", "mig", 4, 0.1, 0.1, 0.001, -0.002, 0.004)]
+    rows += [(name, "beta_vae", "sap", 4, 0.1, 0.1, 0.0, -0.1, 0.1) for name in (rows[0][0], HELD[0])]
+    figure = held_out_differences(pd.DataFrame(rows, columns=["data", "method", *COLUMNS]))
+    for axes in figure.axes[:2]:
+        low, high = axes.get_ylim()
+        assert -0.004 < low < high < 0.006
 
 
 def test_a_loss_that_does_not_depend_on_disentanglement() -> None:

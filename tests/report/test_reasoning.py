@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from report.made_up import SIX, At, Rule, settings, table
+from unweave.report.figures.reasoning import learning_curves
 from unweave.report.formats import labelled
 from unweave.report.names import metric_scores, score_label
 from unweave.report.sections.reasoning import reasoning
@@ -60,3 +62,12 @@ def test_what_is_missing_is_named() -> None:
     section = reasoning(few)
     assert isinstance(section, Section)
     assert section.finding.startswith("The data cannot tell whether 3 metrics correlate with the reasoning")
+
+
+def test_curves_go_on_where_other_runs_were_checked_in_between() -> None:
+    runs = pd.DataFrame({"data": ["dsprites", "rooms"], "method": "beta_vae", "a": 0.2, "c": 0.4})
+    runs["b"] = [np.nan, 0.3]
+    figure = learning_curves(runs, ["a", "b", "c"], [3200, 6400, 16000])
+    curves = [np.asarray(axes.get_lines()[0].get_xydata()).tolist() for axes in figure.axes[:2]]
+    assert curves[0] == [[3200, 0.2], [16000, 0.4]]
+    assert curves[1] == [[3200, 0.2], [6400, 0.3], [16000, 0.4]]

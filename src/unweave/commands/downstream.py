@@ -25,6 +25,7 @@ def downstream_run(
     csv: Path | None = None,
     plot: Path | None = None,
     device: str = "auto",
+    data: str | None = None,
     data_root: Path | None = None,
 ) -> None:
     """Predict factors from the codes of a run with few and many labels, with 95% intervals.
@@ -53,6 +54,8 @@ def downstream_run(
         Also draw the curves into this file.
     device
         Device that encodes: auto, cpu, cuda or cuda:1.
+    data
+        The new path of your own data, if it has moved since the run was trained.
     data_root
         Folder of the official files of data sets.
     """
@@ -70,7 +73,7 @@ def downstream_run(
         raise UnweaveError(f"there is no folder {path}. Give the folder of a run.")
     with progress(f"predicting factors from codes of {path.name}") as tell:
         curves = downstream(
-            load(path, device, data_root),
+            load(path, device, data_root, data),
             split=split,
             sizes=[int(word) for word in numbers],
             repeats=repeats,

@@ -179,7 +179,7 @@ def _default_levels(truth: GroundTruth, most: int | None) -> dict[str, int]:
     return {
         factor.name: min(_different(factor), MOST_VALUES if most is None else most)
         for factor in truth.factors
-        if factor.size >= FEWEST_VALUES
+        if _different(factor) >= FEWEST_VALUES
     }
 
 

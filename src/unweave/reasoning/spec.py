@@ -107,10 +107,10 @@ class ReasoningSpec:
 
 
 def _levels_text(levels: Mapping[str, int] | int) -> str:
-    """4, or shape3+x4."""
+    """4, or shape3+x4, whatever the order of the factors."""
     if isinstance(levels, int):
         return str(levels)
-    return "+".join(f"{name}{size}" for name, size in levels.items())
+    return "+".join(f"{name}{size}" for name, size in sorted(levels.items()))
 
 
 def _widths(layers: tuple[int, ...]) -> str:

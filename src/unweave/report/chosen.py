@@ -17,10 +17,12 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from unweave.report.names import setting_labels
-from unweave.report.statistics import mean_interval
+from unweave.report.statistics import Interval, mean_interval
 from unweave.report.tables import by_data
 
 ALL, SETTINGS, SEEDS = "all runs", "settings of a seed", "seeds of a setting"
+UNLIKELY = 0.05  # what is less likely is outside of an interval of 95%
+EQUAL = 1e-9  # shares that differ by less are equal
 
 
 def share_beaten(chooser: ArrayLike, values: ArrayLike) -> Any:
@@ -62,8 +64,8 @@ def choice_table(runs: pd.DataFrame, choosers: Sequence[str], scores: Sequence[s
 
     Columns: data, chooser, score, among; choices, runs; percentile of the chosen run in its pool; beats, the
     share of the others in its pool that it beats, with low and high. These are means over choices, one a
-    pool, with t-intervals. A single choice has none: had it been made at random, any share would be as
-    likely.
+    pool, with the intervals of `mean_share`. A single choice has none: had it been made at random, any share
+    would be as likely.
     """
     rows = []
     for data, of_data in by_data(runs):
@@ -87,13 +89,30 @@ def _choices(
 ) -> tuple[int, int, float, float, float, float]:
     places = [percentile(pool[chooser], pool[score]) for pool in pools]
     beats = [float(share_beaten(pool[chooser], pool[score])) for pool in pools]
-    interval = mean_interval(beats)
-    low, high = (float(np.clip(bound, 0, 1)) for bound in (interval.low, interval.high))
-    return len(pools), sum(map(len, pools)), float(np.mean(places)), interval.estimate, low, high
+    return len(pools), sum(map(len, pools)), float(np.mean(places)), *mean_share(beats)
+
+
+def mean_share(shares: Sequence[float]) -> Interval:
+    """The mean of shares of choices with its 95% interval: a t-interval within [0, 1], none of one choice.
+
+    Equal shares have no spread, but random choices in a few pools can be equal, too. The interval of n equal
+    shares has every mean that is possible if a further choice has the same share with probability 0.05^(1/n)
+    or more. With a smaller probability, n choices would be equal in less than 5% of cases.
+
+    >>> [round(bound, 2) for bound in mean_share([1.0] * 5)], mean_share([1.0])
+    ([1.0, 0.55, 1.0], Interval(estimate=1.0, low=nan, high=nan))
+    """
+    interval = mean_interval(shares)
+    if len(shares) > 1 and np.ptp(shares) < EQUAL:
+        agree = UNLIKELY ** (1 / len(shares))
+        low = agree * interval.estimate
+        return interval._replace(low=low, high=low + 1 - agree)
+    low, high = np.clip([interval.low, interval.high], 0, 1).tolist()
+    return interval._replace(low=low, high=high)
 
 
 def mean_choices(runs: pd.DataFrame, choosers: Sequence[str], scores: Sequence[str]) -> pd.DataFrame:
-    """The share of other runs that a choice beats, on the mean over scores and choices, with its t-interval.
+    """The share of other runs that a choice beats, on the mean over scores and choices, with its interval.
 
     A row for each chooser and kind of pool: chooser, among, choices, beats, low, high.
     """
@@ -108,6 +127,5 @@ def mean_choices(runs: pd.DataFrame, choosers: Sequence[str], scores: Sequence[s
                     values = [float(share_beaten(pool[chooser], pool[score])) for score in usable]
                     shares.append(float(np.mean(values)))
         if shares:
-            estimate, low, high = mean_interval(shares)
-            rows.append((chooser, among, len(shares), estimate, *np.clip([low, high], 0, 1).tolist()))
+            rows.append((chooser, among, len(shares), *mean_share(shares)))
     return pd.DataFrame(rows, columns=["chooser", "among", "choices", "beats", "low", "high"])

@@ -5,7 +5,8 @@ Each run has its scores on training data and on what was held out, so difference
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
@@ -17,7 +18,18 @@ from unweave.results import RUN_COLUMNS
 ACCURACY, R2 = "generalisation.accuracy", "generalisation.r2"
 RECONSTRUCTION, SQUARED_ERROR = "generalisation.reconstruction", "generalisation.squared_error"
 MEASURES = (ACCURACY, R2, RECONSTRUCTION, SQUARED_ERROR)
+# Scores of a predictor itself. It is fitted on training combinations, so it is the same on both parts.
+OF_THE_FIT = re.compile(r"(dci\w*\.(disentanglement|completeness)|unified_importance\.\w+)")
 NUMBERS = ["runs", "training", "held out", "difference", "low", "high"]
+
+
+def comparable_scores(scores: Iterable[str]) -> list[str]:
+    """The scores that are measured on held-out combinations, and not on what is fitted.
+
+    >>> comparable_scores(["mig", "dci.disentanglement", "dci.informativeness_test"])
+    ['mig', 'dci.informativeness_test']
+    """
+    return [name for name in scores if not OF_THE_FIT.fullmatch(name)]
 
 
 def held_out_pairs(training: pd.DataFrame, held_out: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:

@@ -224,8 +224,9 @@ def outer_labels(axes: NDArray[Any], rows: Sequence[str], columns: Sequence[str]
 
 
 def same_limits(axes: NDArray[Any]) -> None:
-    """Give axes the same limits, so that they can be compared."""
-    limits = np.array([axis.get_ylim() for axis in axes.ravel()])
+    """Give axes the same limits, so that they can be compared; those without points do not count."""
+    drawn = [axis for axis in axes.ravel() if np.isfinite(axis.dataLim.intervalx).all()]
+    limits = np.array([axis.get_ylim() for axis in drawn or axes.ravel()])
     low, high = limits[:, 0].min(), limits[:, 1].max()
     # A panel whose values are all alike has hardly a margin of its own.
     room = 0.04 * (high - low) if axes.flat[0].get_yscale() == "linear" else 0.0

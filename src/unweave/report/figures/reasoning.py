@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from unweave.report.names import DATA, data_sets, label, methods
@@ -29,7 +30,8 @@ def learning_curves(runs: pd.DataFrame, accuracies: Sequence[str], matrices: Seq
         of_data = runs[runs["data"] == one]
         for name in names:
             means = of_data.loc[of_data["method"] == name, list(accuracies)].mean()
-            axis.plot(matrices, means.to_numpy(), **looks[name])
+            measured = means.notna().to_numpy()  # other runs may have been checked after other numbers
+            axis.plot(np.asarray(matrices)[measured], means[measured], **looks[name])
         axis.axhline(CHANCE, color=GREY, linewidth=0.8, linestyle=":")
         axis.set_xscale("log")
         few_ticks(axis.xaxis, log=True)

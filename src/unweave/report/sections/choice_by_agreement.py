@@ -47,7 +47,7 @@ def choice_by_agreement(material: Material) -> Section | str:
     drawings.append(Drawing("chosen_pairs", title, draw))
     caption = (
         "How often the chosen run beats a random one: means over choices, with t-intervals of 95% over "
-        "choices; none for a single one."
+        "choices, wider ones if all choices beat equal shares, and none for a single choice."
     )
     return Section(
         "chosen",

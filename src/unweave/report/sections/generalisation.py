@@ -15,6 +15,7 @@ from unweave.report.generalisation import (
     MEASURES,
     R2,
     SQUARED_ERROR,
+    comparable_scores,
     held_out_means,
     held_out_pairs,
     held_out_table,
@@ -37,6 +38,10 @@ NEEDS = (
     "it needs runs on data with held-out combinations, such as dsprites:montero_range, that were measured "
     'on them (on = ["training", "held_out"] in the study)'
 )
+FITTED = (
+    "Scores of what is fitted on training combinations are left out, such as disentanglement and "
+    "completeness of DCI."
+)
 # The measures whose loss is compared with metrics, the first one that is known.
 LOSSES = (ACCURACY, R2, SQUARED_ERROR)
 
@@ -46,11 +51,14 @@ def generalisation(material: Material) -> Section | str:
     held_out = material.parts.get("held_out")
     if held_out is None:
         return NEEDS
-    pairs = held_out_pairs(material.runs, held_out, [*MEASURES, *material.scores])
+    scores = comparable_scores(material.scores)
+    pairs = held_out_pairs(material.runs, held_out, [*MEASURES, *scores])
     if pairs.empty:
         return NEEDS
     table, means = held_out_table(pairs), held_out_means(pairs)
     caption = f"Scores on held-out combinations less those on training combinations. {INTERVALS}"
+    if len(scores) < len(material.scores):
+        caption = f"{caption} {FITTED}"
     data = data_sets(table)
     drawings = [
         Drawing(
