@@ -81,6 +81,10 @@ def test_inspect_says_what_a_folder_is_good_for(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "holding size fixed" in done.stdout
     assert "bin it first" in done.stdout
+    assert "3 images of (1, 32, 32)" in done.stdout
+    (tmp_path / "factors.csv").write_text("file,size\n0.png,1\n1.png,1\n2.png,2\n")
+    several = run_here("data", "inspect", str(tmp_path)).stdout
+    assert "2 combinations of factors with images of (1, 32, 32)" in several
 
 
 def test_render_and_cite(own_cache: Path) -> None:
@@ -118,6 +122,7 @@ REFUSED = [
     (["data", "show", "dsprites", "-o", "no.such"], "cannot write the picture"),
     (["data", "render", "noisy_dsprites"], "cannot be tabled"),
     (["data", "inspect", "no-such-folder"], 'there is no data set "no-such-folder"'),
+    (["data", "inspect", "dsprites", "b c", "d"], 'the command does not take "b c", "d". Leave that out'),
     (["cite", "cifar"], 'there is no data set, metric or method "cifar". Known: unweave, dsprites'),
     (["cite", "beta_va"], 'there is no data set, metric or method "beta_va". Did you mean "beta_vae"?'),
 ]

@@ -16,6 +16,7 @@ from PIL import Image
 import unweave
 from training.tiny import TINY
 from unweave.data import Collection, GroundTruth, from_arrays
+from unweave.display.pictures import labelled_sheet, moving_sheet
 from unweave.errors import UnweaveError
 from unweave.methods import AE, MLVAE, BetaVAE, Method
 from unweave.runs.figures import loss_figure, sheet_figure
@@ -109,6 +110,22 @@ def test_no_text_is_cut_off() -> None:
     assert losses.bbox.x0 < box.x0 < box.x1 < losses.bbox.x1
 
 
+def test_no_text_of_a_sheet_is_cut_off() -> None:
+    """A long title widens the sheet, also of an animation; a long label moves the images to the right."""
+    white = np.full((1, 1, 8, 8), 255, np.uint8)
+    for label, title in (("a name of a factor that is longer than most", "t"), ("a", "a long title " * 4)):
+        sheet = labelled_sheet(title, [(label, white)])
+        inked = np.argwhere(np.asarray(sheet).max(axis=2) < 200)[:, 1]
+        assert inked.max() < sheet.width - 8
+        [tile] = np.unique(np.argwhere((np.asarray(sheet) == 255).all(axis=2))[:, 1]).reshape(1, -1)
+        assert len(tile) == 16, "nothing covers the image, and the image covers nothing"
+        left = np.argwhere(np.asarray(sheet)[44:].max(axis=2) < 200)[:, 1]
+        assert left.max() < tile.min()
+    [frame] = moving_sheet("a long title " * 4, [("a", white)])
+    assert frame.width > 4 * len("a long title ") * 6
+    assert labelled_sheet("t", [("a", white)]).width == 190 + 16 + 4, "others stay as they are"
+
+
 def test_content_and_style(tmp_path: Path) -> None:
     figure = train(tmp_path, MLVAE(content=1)).swaps(rows=2, columns=4)
     assert row_labels(figure) == ["style of these", "content of the first", "content of the first"]
@@ -118,6 +135,9 @@ def test_wrong_options_are_one_sentence(run: Run, tmp_path: Path) -> None:
     deterministic = train(tmp_path, AE())
     calls: dict[str, Any] = {
         "beta_vae does not split its code into content and style": lambda: run.swaps(),
+        "2 rows and 3 columns of swaps need 4 images; got 3. Give more images, or fewer": lambda: train(
+            tmp_path, MLVAE(content=1)
+        ).swaps(IMAGES[:3], rows=2, columns=3),
         "the code has dimensions 0 to 3; got 4": lambda: run.traversals(dimensions=[0, 4]),
         "dimensions must be a whole number >= 1; got 0": lambda: run.traversals(dimensions=0),
         "columns must be a whole number >= 1; got 1.5": lambda: run.traversals(columns=1.5),  # type: ignore[arg-type]

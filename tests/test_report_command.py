@@ -32,9 +32,17 @@ def test_a_report_of_a_study(study: Path, tmp_path: Path) -> None:
 
 
 def test_wrong_input_is_one_sentence(tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "a"
+    run.mkdir(parents=True)
+    (run / "spec.json").write_text("{}")
     for arguments, words in (
         ([], "name what to report on"),
         ([tmp_path], "has no results.parquet"),
+        (
+            [tmp_path / "runs"],
+            f"runs has runs that were trained one by one. Compare them with unweave explore {tmp_path}",
+        ),
+        ([run], "Compare them with unweave explore"),
         ([tmp_path / "none.csv"], "there is no file"),
     ):
         done = run_here("report", *arguments)

@@ -322,3 +322,22 @@ def test_help_says_which_defaults_a_method_has_instead_of_the_usual_ones(
     assert "Channels of the features. Default: 64." in words
     train_here("beta_vae", "--help")
     assert "instead of those below" not in capsys.readouterr().out
+
+
+def test_a_mistake_in_a_plugin_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from typing import ClassVar\n"
+        "from unweave.methods.method import Method\n"
+        "@dataclass(frozen=True)\n"
+        "class Broken(Method):\n"
+        "    name: ClassVar[str] = 'broken'\n"
+        "    citation: ClassVar[str] = ''\n"
+        "    def losses(self, step):\n"
+        "        return step.forward.nothing\n"
+    )
+    few = ("--steps", "2", "--batch", "4", "--latents", "2", "--device", "cpu")
+    done = run_here("train", "mine.py:Broken", *few, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "mine.py:Broken failed in line 9 of mine.py: AttributeError: 'Forward' object" in done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr

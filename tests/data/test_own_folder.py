@@ -269,8 +269,9 @@ def test_pictures_of_floats_are_refused(tmp_path: Path) -> None:
         ("file,x\na.png,1\n", r"1 picture\(s\) have no row in factors\.csv; the first is b\.png"),
         (
             "file,x\na.png,1\nb.png,1\nc.png,2\nd.png,2\n",
-            r"2 row\(s\) of factors\.csv name a file that is not there; the first is c\.png",
+            r"2 row\(s\) of factors\.csv name a file that is not there; the first is c\.png\. Write paths",
         ),
+        ("file;x\na.png;1\nb.png;2\n", r"its columns are file;x\. Separate columns by commas\."),
         (
             "file,x\na.png,1\nb.png,1\na.png,2\n",
             r"1 row\(s\) of factors\.csv name a file that has a row already; the first is a\.png",

@@ -67,6 +67,16 @@ def test_missing_values_are_left_out() -> None:
     assert 0.5 < scores["r2_linear"] < 1
 
 
+def test_masked_values_are_missing() -> None:
+    codes, factors = np.arange(90.0).reshape(45, 2), np.tile([[0, 1], [1, 0], [2, 1]], (15, 1))
+    hidden = np.zeros(factors.shape, np.bool_)
+    hidden[::7, 0] = True
+    masked = unweave.evaluate(codes, np.ma.MaskedArray(factors, hidden), metrics="mig")
+    known = unweave.evaluate(codes, np.where(hidden, np.nan, factors), metrics="mig")
+    assert dict(masked) == dict(known)
+    assert 'factor "v0" is missing in 7 of 45 rows.' in masked.notes
+
+
 def test_none_in_a_column_of_numbers_is_missing() -> None:
     codes, factors = example()
     column: list[Any] = factors["size"].tolist()

@@ -114,6 +114,12 @@ def test_test_data_are_numbered_like_the_rest() -> None:
         ({}, "factors must have at least one column; got none"),
         ("words", "factors must be an array"),
         (FACTORS[:, 0], r"factors must be \(n, k\); got \(300,\)"),
+        (
+            FRAME.assign(day=pd.date_range("2020", periods=300)),
+            'factor "day" must hold numbers .* dates or times',
+        ),
+        ({"wait": pd.to_timedelta(range(300), "s")}, 'factor "wait" must hold numbers .* dates or times'),
+        ({"x": [1.0, 2.0] + 298 * [np.nan]}, "known in 2 rows only, and 3 are needed; leave that column out"),
         ([[1], [1, 2]], "got rows of different lengths"),
     ],
 )
@@ -149,6 +155,16 @@ def test_bad_options_are_one_sentence(options: dict[str, Any], message: str) -> 
     ("subject", "options", "message"),
     [
         (CODES, {}, r"codes need their factors: evaluate\(codes, factors\)"),
+        (
+            [[1.0], [1.0, 2.0]],
+            {"factors": FACTORS},
+            r"codes must be an array \(n, d\); got rows of different len",
+        ),
+        (
+            np.ma.masked_less(CODES, CODES.mean()),
+            {"factors": FACTORS},
+            "codes must be finite; .* values are NaN",
+        ),
         (None, {"data": TINY}, "what is to be evaluated must be .* got NoneType"),
         (np.tanh, {"factors": FACTORS}, "factors belong to codes"),
         (np.tanh, {"data": np.zeros((9, 8, 8))}, "data must be the name of a data set, .* got ndarray"),

@@ -13,11 +13,13 @@ from explore.browser import Browser
 from explore.conftest import Serve
 from explore.test_server import ask, error, run_address
 from training.tiny import TINY
+from unweave.data import from_arrays
 from unweave.display.pictures import to_bytes
 from unweave.errors import UnweaveError
 from unweave.explore import run_view
 from unweave.explore.export import export_page
-from unweave.explore.run_view import CONTENTS, STYLES, view_of
+from unweave.explore.model import RunModel
+from unweave.explore.run_view import CONTENTS, STYLES, view_of, view_on
 from unweave.methods import GVAE, LORD, M2, MLVAE, AdversarialSplit, BetaVAE, DrNet, StyleGAN2
 from unweave.methods.method import Method
 from unweave.runs.run import Run
@@ -154,6 +156,38 @@ def test_an_exported_page_swaps_too(split_run: Run, tmp_path: Path, browser: Bro
     codes = [record["examples"][i]["code"] for i in (5 + 3, (5 + 4 + 6) % 12)]  # of row 3, column 6
     expected = 255 * split_run.decode(np.array([codes[0][:2] + codes[1][2:]], np.float32))[0, 0]
     assert drawn(browser, 3, 6) == pytest.approx(enlarged(expected), abs=1)
+    assert browser.errors == []
+
+
+def test_few_images_are_swapped_on_a_smaller_sheet(
+    split_run: Run, tmp_path: Path, serve: Serve, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images, run = TINY.observe(TINY.factors_at(np.arange(0, 60, 6))), split_run
+    for count, rows, columns in ((1, 0, 0), (2, 1, 1), (5, 1, 4), (6, 2, 4), (10, 3, 7)):
+        view = view_on(RunModel(run), from_arrays(images[:count]))
+        if not rows:
+            assert view.description["swap"] is None
+            continue
+        expected = {"content": 2, "rows": rows, "columns": columns, "sheets": 1}
+        assert view.description["swap"] == expected
+        sheet = view.swaps(0)
+        assert sheet.shape == (rows + columns + rows * columns, 1, 32, 32)
+        codes = run.encode(sheet[: rows + columns])
+        last = np.concatenate([codes[rows - 1, :2], codes[rows + columns - 1, 2:]])[None]
+        assert np.array_equal(sheet[-1:], to_bytes(run.decode(last)))
+        if count in (5, 10):
+            export_page(view, tmp_path / "page.html")
+            browser.open((tmp_path / "page.html").as_uri())
+            browser.wait_for(SHOWN.format(0))
+            first = browser.evaluate(f"{CANVAS}.toDataURL()")
+            browser.evaluate(OTHERS)
+            browser.wait_for(SHOWN.format(1))
+            assert browser.evaluate(f"{CANVAS}.toDataURL()") != first
+    monkeypatch.setattr(run_view, "open_run", lambda *_: view)
+    with serve(run.path) as server:
+        browser.open(server.url)
+        browser.wait_for(SHOWN.format(0))
+        assert browser.evaluate("document.querySelector('.swaps button').hidden"), "there is one sheet"
     assert browser.errors == []
 
 

@@ -1,5 +1,6 @@
 """Parts from outside the package are found by their place or by entry points; mistakes are one sentence."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,14 @@ from unweave.metrics.lookup import metric_named, metrics_named, plugin_metrics
 from unweave.metrics.metric import Metric
 from unweave.nn.distributions.likelihood import likelihood_named
 from unweave.nn.networks.architectures import architecture_named
-from unweave.plugins.loading import absolute, is_reference, origin_of
+from unweave.plugins.loading import (
+    Plugin,
+    absolute,
+    failures_named,
+    is_reference,
+    load_reference,
+    origin_of,
+)
 
 
 @pytest.mark.parametrize("text", ["a.py:Name", "/x y/a-b.py:Name", "package.module:Name", "module:_name"])
@@ -189,3 +197,52 @@ def test_a_script_trains_its_own_method(tmp_path: Path) -> None:
         [sys.executable, path], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
     )
     assert done.stdout == f"True {path.resolve()}:MyVAE\n", done.stderr
+
+
+def test_mistakes_of_a_data_set_are_one_sentence(tmp_path: Path) -> None:
+    place = tmp_path / "wrong.py"
+    place.write_text(
+        "import numpy as np\n"
+        "from unweave.data.grid import Card, Factor, GroundTruth\n"
+        "def made(render, factors=(Factor('row', 8),)):\n"
+        "    card = Card('wrong', 'CC0-1.0', '')\n"
+        "    return lambda: GroundTruth('wrong', factors, (1, 8, 8), render, card, 'rendered')\n"
+        "small = made(lambda f, s: np.zeros((len(f), 1, 4, 4), np.uint8))\n"
+        "floats = made(lambda f, s: np.zeros((len(f), 1, 8, 8)))\n"
+        "nothing = made(lambda f, s: None)\n"
+        "broken = made(lambda f, s: 1 / 0)\n"
+        "narrow = made(lambda f: f)\n"
+        "bare = made(lambda f, s: f, ())\n"
+        "def asks(x): return x\n"
+    )
+    for name, sentence in (
+        (
+            "small",
+            "must render uint8 images of shape (64, 1, 8, 8); it rendered uint8 of shape (64, 1, 4, 4)",
+        ),
+        ("floats", "it rendered float64 of shape (64, 1, 8, 8)"),
+        ("nothing", "it rendered NoneType"),
+        ("broken", "failed to render images: ZeroDivisionError: division by zero. It is called with"),
+        ("narrow", "takes 1 positional argument but 2 were given. It is called with factors (n, k)"),
+        ("bare", "must have at least one factor; it has none"),
+        ("asks", "wrong.py:asks failed: TypeError: asks() missing 1 required positional argument"),
+    ):
+        with pytest.raises(UnweaveError, match=re.escape(sentence)):
+            open_data(f"{place}:{name}")
+
+
+def test_what_fails_in_a_part_names_it_and_the_line(tmp_path: Path) -> None:
+    source = tmp_path / "part.py"
+    source.write_text("\ndef losses():\n    return 1 / 0\n")
+    part = load_reference(f"{source}:losses", "method")
+    plugin = Plugin("method", f"{source}:losses", str(source), "0")
+    sentence = f"the method {source}:losses failed in line 3 of part.py: ZeroDivisionError: division by zero."
+    with pytest.raises(UnweaveError, match=re.escape(sentence)), failures_named([plugin]):
+        part()
+    with pytest.raises(UnweaveError, match=r"failed: KeyError: 'players'\. Check"), failures_named([plugin]):
+        raise KeyError("players")
+    for error in (UnweaveError("as it is"), OSError("as it is")):
+        with pytest.raises(type(error), match=r"^as it is$"), failures_named([plugin]):
+            raise error
+    with pytest.raises(ZeroDivisionError), failures_named([]):
+        part()

@@ -36,7 +36,7 @@ TRAIN = {
     "vae --data gone.py:MINE": "gone.py, and there is no such file. Restore it, or name the file that",
     "gone.py:MyVAE": "gone.py, and there is no such file. Restore it, or name the file that has it now.",
     "gone_module:MyVAE": "cannot import the method gone_module:MyVAE: ModuleNotFoundError",
-    "vae 3": "Unused Tokens: ['3'].",
+    "vae 3": 'the command does not take "3". Leave that out',
     "generalized_m2 --inference 'q(z'": "a factorisation of q is a product",
     "ml_vae --shared nosuch --steps 1": 'dsprites has no factor "nosuch". Known: shape, scale',
     "aae_clusters --clusters 1": "clusters of aae_clusters must be at least 2; got 1.",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, get_args
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from unweave.commands.console import FLAGS_HELP, is_verbose, print_problem, split_verbosity, verbosity
 from unweave.cpu_settings import wait_asleep
@@ -127,6 +127,9 @@ def warnings_as_lines() -> Iterator[None]:
 def _refuse(error: Exception) -> int:
     """Print an error as one line."""
     message = str(error)
+    if isinstance(error, UnusedCliTokensError):
+        words = ", ".join(f'"{word}"' for word in error.unused_tokens or ())
+        message = f"the command does not take {words}. Leave that out, or see its options with --help."
     if isinstance(error, MemoryError):
         message = f"there is not enough memory ({message or 'out of memory'}). Ask for less at a time."
     if isinstance(error, ImportError):

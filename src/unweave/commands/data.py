@@ -142,14 +142,14 @@ def inspect(name: str, *, table: Path | None = None, files: Files | None = None)
     table
         For a folder: the table of factors (.csv, .tsv, .parquet, .jsonl). Default: factors.csv in the folder.
     """
-    from unweave.data.own.abilities import abilities
+    from unweave.data.own.abilities import abilities, counted_images
 
     with progress(f"reading {name}") as tell:
         data = _open(name, files or Files(), tell, table)
     sheet = Listing("what", "possible?", "why", below="why")
     for what, possible, why in abilities(data):
         sheet.add_row(what, "yes" if possible else "no", why)
-    print(f"{data.name}: {len(data):,} x {data.shape} ({data.source})")
+    print(f"{data.name}: {counted_images(data)} of {data.shape} ({data.source})")
     console().print(sheet)
 
 

@@ -9,6 +9,8 @@ import pandas as pd
 
 from unweave.commands.console import console
 from unweave.commands.listing import Listing
+from unweave.errors import UnweaveError
+from unweave.layout import RESULTS_FILE, SPEC_FILE, STUDY_FILE
 from unweave.progress import Progress
 from unweave.report.agreement import agreement, agreement_sentence
 from unweave.report.names import DATA, label, setting_label
@@ -28,6 +30,8 @@ def make_report(
     progress: Progress | None,
 ) -> Path:
     """Write the report, and print whether own runs agree with published ones."""
+    for subject in subjects:
+        _refuse_plain_runs(subject)
     made = write_report_on(
         *subjects,
         out=output,
@@ -39,6 +43,17 @@ def make_report(
     )
     show_agreement(made.results)
     return made.page
+
+
+def _refuse_plain_runs(folder: Path) -> None:
+    """Refuse runs that were trained one by one: only a study has a table of results."""
+    if any((folder / name).exists() for name in (RESULTS_FILE, STUDY_FILE)):
+        return
+    if (folder / SPEC_FILE).is_file() or next(folder.glob(f"*/{SPEC_FILE}"), None) is not None:
+        raise UnweaveError(
+            f"a report needs a study, whose runs are in one table; {folder} has runs that were trained one "
+            f"by one. Compare them with unweave explore {folder}, or train them with unweave study run."
+        )
 
 
 def show_agreement(results: Results) -> None:

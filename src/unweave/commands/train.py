@@ -29,6 +29,7 @@ from unweave.commands.console import (
 from unweave.commands.training_presets import PRESETS
 from unweave.commands.watch import watching
 from unweave.data.opening import open_data
+from unweave.data.own.abilities import counted_images
 from unweave.data.own.sizing import Fit, Size, size_named
 from unweave.display.progress import TrainingProgress, training_display
 from unweave.errors import DiskFullError, UnweaveError, did_you_mean
@@ -36,7 +37,7 @@ from unweave.evaluation.score_store import evaluate_run
 from unweave.methods import METHODS, method_named, plugin_methods, setting_help, settings_of, summary
 from unweave.methods.method import Method, numeric_settings
 from unweave.nn.layers.precision import Precision
-from unweave.plugins.loading import is_reference
+from unweave.plugins.loading import failures_named, is_reference
 from unweave.progress import no_progress
 from unweave.runs.gallery import draw_missing_pictures
 from unweave.runs.run import Run, folder_name
@@ -161,7 +162,7 @@ def _command(kind: type[Method]) -> Callable[..., None]:
         changed = {name: value for name, value in chosen.items() if value is not None}
         used = options or Options()
         specs = specs_of(kind, changed, used)
-        with watching(used.out) if used.watch else nullcontext():
+        with failures_named(specs[0].plugins), watching(used.out) if used.watch else nullcontext():
             _train(specs, used)
 
     def without_settings(*, options: Options | None = None) -> None:
@@ -251,7 +252,7 @@ def _train(specs: Sequence[RunSpec], options: Options) -> None:
     _announce(specs, folders, options.out)
     if data.reference:
         shape = " x ".join(map(str, data.shape))
-        say(f"{data.name}: {len(data):,} images of {shape}. {data.card.note}".rstrip())
+        say(f"{data.name}: {counted_images(data)} of {shape}. {data.card.note}".rstrip())
     detail(f"device {device}, data {data.source}")
     for spec in specs:
         detail(f"{spec.id}: {spec}")

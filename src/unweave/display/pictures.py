@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from unweave.streams import Stream
 COLUMNS = 10
 ZOOM = 2
 GAP = 4
-MARGIN = 190  # room for the factors' names
+MARGIN = 190  # room for the factors' names, more for longer ones
 TITLE = 44
 INK, PAPER = (32, 32, 36), (250, 250, 248)
 
@@ -102,16 +103,22 @@ def to_bytes(images: NDArray[np.floating[Any]]) -> Images:
 
 def _lay_out(title: str, labels: list[str], rows: list[Images], margin: int = MARGIN) -> Image.Image:
     height, width = (ZOOM * side for side in rows[0].shape[2:])
+    heading, small = ImageFont.load_default(20), ImageFont.load_default(14)
+    words = max(small.getlength(line) for label in labels for line in label.split("\n"))
+    margin = max(margin, math.ceil(words) + 4 * GAP) if words else margin
     size = (
-        margin + max(len(row) for row in rows) * (width + GAP),
+        max(
+            margin + max(len(row) for row in rows) * (width + GAP),
+            math.ceil(heading.getlength(title)) + 4 * GAP,
+        ),
         TITLE + len(rows) * (height + GAP) + GAP,
     )
     sheet = Image.new("RGB", size, PAPER)
     draw = ImageDraw.Draw(sheet)
-    draw.text((2 * GAP, 2 * GAP), title, INK, ImageFont.load_default(20))
+    draw.text((2 * GAP, 2 * GAP), title, INK, heading)
     for r, (label, row) in enumerate(zip(labels, rows, strict=True)):
         top = TITLE + r * (height + GAP)
-        draw.multiline_text((2 * GAP, top + height // 3), label, INK, ImageFont.load_default(14))
+        draw.multiline_text((2 * GAP, top + height // 3), label, INK, small)
         for c, image in enumerate(to_rgb(row)):
             tile = Image.fromarray(image).resize((width, height), Image.Resampling.NEAREST)
             sheet.paste(tile, (margin + c * (width + GAP), top))

@@ -105,7 +105,7 @@ def _obstacle(column: NDArray[np.float64], kind: FactorKind) -> str:
     """Why no metric can measure a factor; empty if nothing is wrong with it."""
     known = column[np.isfinite(column)]
     if len(known) < LEAST_KNOWN:
-        return f"it is known in {len(known)} rows only"
+        return f"it is known in {len(known)} rows only, and {LEAST_KNOWN} are needed; leave that column out"
     values, place, counts = np.unique(known, return_inverse=True, return_counts=True)
     if len(values) == 1:
         return "it has the same value in all rows"

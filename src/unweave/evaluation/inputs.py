@@ -192,6 +192,11 @@ def _numbered(column: Any, test: Any, label: str) -> tuple[NDArray[Any], NDArray
 def _plain(column: Any, label: str) -> NDArray[Any]:
     """A column as numbers or as words."""
     array = as_array(column)
+    if array.dtype.kind in "mM":
+        raise UnweaveError(
+            f"{label} must hold numbers or words; it holds dates or times. Turn them into numbers, such as "
+            "years, first."
+        )
     if array.dtype.kind not in "OT":
         return array
     cells = array.tolist()

@@ -66,7 +66,10 @@ class Tokens:
 
 def tokens_of(codes: Any) -> Tokens | None:
     """The shape of tokens, if codes have three axes; None for all other codes."""
-    array = as_array(codes) if isinstance(codes, list | tuple) else codes
+    try:
+        array = as_array(codes) if isinstance(codes, list | tuple) else codes
+    except ValueError:  # rows of different lengths, which are refused where codes are read
+        return None
     shape: tuple[int, ...] = tuple(getattr(array, "shape", ()))
     return Tokens(int(shape[1]), int(shape[2])) if len(shape) == 3 and min(shape[1:]) > 0 else None
 

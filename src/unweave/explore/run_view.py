@@ -33,7 +33,7 @@ CHUNK = 512  # images that are encoded between two reports of progress
 EXAMPLES = 12  # true images to start from, where there are no factors to choose one by
 DEAD = 0.01  # nats of KL divergence; with less, a sampled code is noise
 LEAST_REACH = 3.0  # sliders go at least so far from 0
-CONTENTS, STYLES = 4, 8  # images on a sheet of swaps: one a row, one a column
+CONTENTS, STYLES = 4, 8  # images on a sheet of swaps: one a row, one a column; fewer of small data
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,16 @@ class RunView:
         """How many sheets of swaps there are; 0 without images, or where content and style are one."""
         if self.sample is None or not (self.model.content or len(self.levels) > 1):
             return 0
-        return len(self.sample.images) // (CONTENTS + STYLES)
+        if len(self.sample.images) < 2:  # one image has nothing to swap with
+            return 0
+        return len(self.sample.images) // sum(self.sheet_shape)
+
+    @property
+    def sheet_shape(self) -> tuple[int, int]:
+        """Rows and columns of a sheet of swaps: one row for two columns, also of fewer than 12 images."""
+        images = 0 if self.sample is None else len(self.sample.images)
+        rows = min(CONTENTS, max(1, images // 3))
+        return rows, min(STYLES, images - rows)
 
     @cached_property
     def levels(self) -> tuple[str, ...]:
@@ -121,14 +130,15 @@ class RunView:
         """
         if self.sample is None or self._codes is None:
             raise UnweaveError(self.note)
-        shown = CONTENTS + STYLES
+        rows, columns = self.sheet_shape
+        shown = rows + columns
         chosen = slice(sheet * shown, (sheet + 1) * shown)
         images, codes = self.sample.images[chosen], self._codes.mean[chosen]
         if self.model.content or not isinstance(self.model, MixesLevels):
-            made = self.decode(swapped(codes[:CONTENTS], codes[CONTENTS:], self.model.content))
+            made = self.decode(swapped(codes[:rows], codes[rows:], self.model.content))
         else:
             with self._lock:
-                made = self.model.mix(images[:CONTENTS], images[CONTENTS:], levels)
+                made = self.model.mix(images[:rows], images[rows:], levels)
         return np.concatenate([images, made])
 
     @cached_property
@@ -162,7 +172,8 @@ class RunView:
         if not self.sheets:
             return None
         parts = {"content": self.model.content} if self.model.content else {"levels": list(self.levels)}
-        return parts | {"rows": CONTENTS, "columns": STYLES, "sheets": self.sheets}
+        rows, columns = self.sheet_shape
+        return parts | {"rows": rows, "columns": columns, "sheets": self.sheets}
 
     def _of_factors(self) -> dict[str, Any]:
         if self.sample is None or self._codes is None or not self.sample.columns:

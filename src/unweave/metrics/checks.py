@@ -161,6 +161,8 @@ def as_array(values: Any) -> NDArray[Any]:
     if is_sparse(values):
         _check_memory(values)
         return np.asarray(values.toarray())
+    if np.ma.is_masked(values) and values.dtype.kind in "biuf":
+        return np.asarray(values.astype(np.float64).filled(np.nan))  # what is masked is not known
     if not hasattr(values, "detach"):
         return np.asarray(values)
     tensor = values.detach().cpu()

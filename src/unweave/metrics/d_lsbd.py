@@ -82,8 +82,8 @@ def d_lsbd(
     no orientation; each combination of categorical factors has its own frequency (there, all objects have the
     same one); frequencies above half the number of values are left out, because they look the same as lower
     ones; variances are divided by the number of points N, not N - 1, so their value is (N - 1) / N of this
-    one; a component without variance counts as 0; the distances of several circular factors are averaged, there
-    they are added up; `shared` and `chance` are ours.
+    one; a component without variance counts as 0; distances of several circular factors are averaged
+    (there, they are added up); `shared` and `chance` are ours.
 
     >>> def circle(factors, stream):
     ...     angle = 2 * np.pi * factors[:, 0] / 12

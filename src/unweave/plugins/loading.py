@@ -11,7 +11,9 @@ import hashlib
 import importlib
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+import traceback
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -154,7 +156,7 @@ def _imported(name: str, reference: str, kind: str) -> ModuleType:
         return importlib.import_module(name)
     except Exception as error:
         raise UnweaveError(
-            f"cannot import the {WORDS[kind]} {reference}: {_error_text(error)}. Install the package, or "
+            f"cannot import the {WORDS[kind]} {reference}: {error_text(error)}. Install the package, or "
             "name the file: path/to/file.py:Name."
         ) from error
 
@@ -191,12 +193,13 @@ def _executed(path: Path, digest: str, kind: str) -> ModuleType:
     except Exception as error:
         del sys.modules[name]
         raise UnweaveError(
-            f"cannot load the {WORDS[kind]} in {path}: {_error_text(error)}. Fix the file."
+            f"cannot load the {WORDS[kind]} in {path}: {error_text(error)}. Fix the file."
         ) from error
     return module
 
 
-def _error_text(error: Exception) -> str:
+def error_text(error: Exception) -> str:
+    """The kind of an error and what it says, without a full stop at the end."""
     return f"{type(error).__name__}: {error}".rstrip(".: ")
 
 
@@ -348,3 +351,30 @@ def refuse_built_in(kind: Kind, name: str, built_in: Collection[str], whose: str
         raise UnweaveError(
             f'{whose} has the name of a built-in {WORDS[kind]}, "{name}". Choose another name for it.'
         )
+
+
+@contextmanager
+def failures_named(plugins: Sequence[Plugin]) -> Iterator[None]:
+    """Raise an error of any other kind as an `UnweaveError` that names these parts; without parts, as it is.
+
+    Such an error can also appear later, where unweave uses what a part has returned.
+    """
+    try:
+        yield
+    except (UnweaveError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        if not plugins:
+            raise
+        places = " and ".join(f"{plugin.kind} {plugin.place}" for plugin in plugins)
+        files = {str(Path(plugin.file)) for plugin in plugins}
+        raise UnweaveError(
+            f"training with the {places} failed{_line(error, files)}: {error_text(error)}. Check "
+            "the part as docs/plugins.md explains, or add --verbose for the traceback."
+        ) from error
+
+
+def _line(error: Exception, files: set[str]) -> str:
+    """The last line of these files that was executed; empty if there is none."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    return f" in line {frames[-1].lineno} of {Path(frames[-1].filename).name}" if frames else ""

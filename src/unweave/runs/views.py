@@ -122,7 +122,8 @@ def swaps(
     _at_least("columns", columns, 2)
     if len(images) < rows + columns - 1:
         raise UnweaveError(
-            f"{rows} rows and {columns} columns of swaps need {rows + columns - 1} images; got {len(images)}."
+            f"{rows} rows and {columns} columns of swaps need {rows + columns - 1} images; got "
+            f"{len(images)}. Give more images, or fewer rows and columns."
         )
     chosen = images[: rows + columns - 1]
     styles = chosen[rows:]

@@ -33,6 +33,13 @@ class Ability(NamedTuple):
     why: str
 
 
+def counted_images(data: GroundTruth | Collection) -> str:
+    """How many images there are; a combination of factors that has several images counts once."""
+    if isinstance(data, GroundTruth) and data.stochastic:
+        return f"{len(data):,} combinations of factors with images"
+    return f"{len(data):,} images"
+
+
 def abilities(data: GroundTruth | Collection) -> list[Ability]:
     """What can be done with a data set, each with its reason, a plain sentence with numbers."""
     return _of_ground_truth(data) if isinstance(data, GroundTruth) else _of_collection(data)

@@ -154,7 +154,9 @@ def _match_rows(frame: pd.DataFrame, files: Sequence[str], what: str) -> pd.Data
     known = set(files)
     _refuse(twice, f"row(s) of {what} name a file that has a row already", "Keep one row a file.")
     _refuse(
-        [file for file in rows if file not in known], f"row(s) of {what} name a file that is not there", ""
+        [file for file in rows if file not in known],
+        f"row(s) of {what} name a file that is not there",
+        "Write paths as they are below the folder of pictures, or leave these rows out.",
     )
     _refuse([file for file in files if file not in at], f"picture(s) have no row in {what}", "Add the rows.")
     return frame.drop(columns=column).iloc[[at[file] for file in files]]
@@ -163,9 +165,10 @@ def _match_rows(frame: pd.DataFrame, files: Sequence[str], what: str) -> pd.Data
 def _file_column(frame: pd.DataFrame, what: str) -> str:
     columns = [name for name in frame.columns if name.lower() in FILE_COLUMNS]
     if len(columns) != 1:
+        hint = " Separate columns by commas." if len(frame.columns) == 1 and ";" in frame.columns[0] else ""
         raise UnweaveError(
             f"{what} must have one column with the files' paths, called {', '.join(FILE_COLUMNS[:-1])} or "
-            f"{FILE_COLUMNS[-1]}; its columns are {', '.join(frame.columns)}."
+            f"{FILE_COLUMNS[-1]}; its columns are {', '.join(frame.columns)}.{hint}"
         )
     return columns[0]
 

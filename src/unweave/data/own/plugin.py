@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from unweave.data.entry import Entry
-from unweave.data.grid import GroundTruth
+from unweave.data.grid import Factors, GroundTruth, Images
 from unweave.data.own.reference import Reference
 from unweave.errors import UnweaveError
-from unweave.plugins.loading import load_reference
+from unweave.plugins.loading import error_text, load_reference
 from unweave.progress import Progress
+from unweave.streams import Stream
 
 IMAGES = 64  # that a fingerprint is made of
 
@@ -23,7 +24,14 @@ def entry_at(place: str) -> Entry:
     """The data set that a reference names; what it loads records the reference and a fingerprint."""
     part = load_reference(place, "data")
     if inspect.isfunction(part):
-        part = part()
+        try:
+            part = part()
+        except UnweaveError:
+            raise
+        except Exception as error:
+            raise UnweaveError(
+                f"the data set {place} failed: {error_text(error)}. Fix its function."
+            ) from error
     if isinstance(part, GroundTruth):
         part = _entry_of(part)
     if not isinstance(part, Entry):
@@ -50,6 +58,36 @@ def fingerprint(truth: GroundTruth) -> str:
     return digest.hexdigest()
 
 
+class _Checked:
+    """Renders images of a data set of a plug-in, and refuses what are no images."""
+
+    def __init__(self, truth: GroundTruth, place: str) -> None:
+        self.render, self.shape, self.place = truth.render, truth.shape, place
+
+    def __call__(self, factors: Factors, stream: Stream) -> Images:
+        """Images (n, c, h, w) of factors."""
+        try:
+            images = self.render(factors, stream)
+        except UnweaveError:
+            raise
+        except Exception as error:
+            raise UnweaveError(
+                f"the data set {self.place} failed to render images: {error_text(error)}. It is called "
+                "with factors (n, k) and a stream."
+            ) from error
+        expected = (len(factors), *self.shape)
+        if not isinstance(images, np.ndarray) or images.shape != expected or images.dtype != np.uint8:
+            got = (
+                f"{images.dtype} of shape {images.shape}"
+                if isinstance(images, np.ndarray)
+                else type(images).__name__
+            )
+            raise UnweaveError(
+                f"the data set {self.place} must render uint8 images of shape {expected}; it rendered {got}."
+            )
+        return images
+
+
 class _Recorded:
     """Opens a data set of a plug-in, and notes how to open it again."""
 
@@ -64,6 +102,9 @@ class _Recorded:
                 f'{self.place} is listed as "{self.entry.name}" and opens as "{truth.name}". Give both the '
                 "same name."
             )
+        if not truth.factors:
+            raise UnweaveError(f"the data set {self.place} must have at least one factor; it has none.")
+        truth = replace(truth, render=_Checked(truth, self.place))
         source = f"{truth.source}; plug-in, images {fingerprint(truth)}"
         channels, height, width = truth.shape
         reference = Reference("plugin", self.place, truth.name, (height, width), "pad", channels, source)

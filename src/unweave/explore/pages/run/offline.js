@@ -6,7 +6,7 @@ import { decoderOf } from "./decoder.js";
 import { showRun } from "./run.js";
 
 const PATIENCE = 25; // milliseconds of decoding before the page may answer the reader again
-const STEP = 5; // images further for the next sheet of swaps; 12 images, so that 12 sheets differ
+const STEPS = [5, 7]; // images further for the next sheet of swaps, so that all sheets differ; 7 for 5 and 10 images
 
 const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
@@ -41,9 +41,10 @@ function offlineSource({ run, decoder, weights, examples, interventions }) {
     intervene: async (_factors, factor) => interventions[factor],
     swap: async (sheet) => {
       const { content, rows, columns } = run.swap;
+      const step = STEPS[shown.length % STEPS[0] ? 0 : 1];
       const chosen = Array.from(
         { length: rows + columns },
-        (_, i) => shown[(STEP * sheet + i) % shown.length],
+        (_, i) => shown[(step * sheet + i) % shown.length],
       );
       const styles = chosen.slice(rows);
       const codes = chosen

@@ -26,6 +26,7 @@ export function swapsPanel({ run, view, source, report, select }) {
   const others = make("button", {
     type: "button",
     textContent: "Other images",
+    hidden: sheets === 1,
     onclick: () => select({ sheet: (view.sheet + 1) % sheets }),
   });
   const hint =
