@@ -68,6 +68,9 @@ REASONS = {
     "study run benchmarks/comparison_dimensions.toml -o comparison": (
         "trains 135 runs for 30,000 steps and more; tests/study/test_spec.py reads the file"
     ),
+    "study run benchmarks/comparison_dimensions.toml --side-by-side 4": (
+        "needs a GPU; tests/study/test_side_by_side.py trains tiny populations side by side"
+    ),
     "train beta_vae --data toys/": OWN_DATA,
     "train beta_vae --log-to mlflow": MLFLOW,
     "train beta_vae --seeds 0-7 --log-to wandb": WANDB,

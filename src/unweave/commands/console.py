@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from unweave.display.progress import has_live_display
 from unweave.errors import UnweaveError
-from unweave.progress import Progress
+from unweave.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -110,12 +110,14 @@ def progress(title: str) -> Iterator[Progress]:
     from rich import progress as rich_progress
     from rich.console import Console
 
+    if is_quiet() or not has_live_display():  # older versions of rich print an empty line
+        yield no_progress
+        return
     with rich_progress.Progress(
         *rich_progress.Progress.get_default_columns()[:-1],
         rich_progress.TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
-        disable=is_quiet() or not has_live_display(),
     ) as bar:
         tasks: dict[str, TaskID] = {}
 
