@@ -1,6 +1,6 @@
 """The follow-up studies on dSprites, shorter than their presets: three seeds, some of the settings.
 
-    python benchmarks/follow_up.py OUT [--studies schott,roth] [--seeds 3] [--share 1] [--seconds 540]
+    python benchmarks/follow_up.py OUT [--studies schott,element] [--seeds 3] [--share 1] [--seconds 540]
     python benchmarks/follow_up.py OUT --studies schott --seeds 2 --quick       on a CPU
 
 All studies run at the same time, each in one process or two with workers of their own. OUT gets a CSV for
@@ -43,6 +43,7 @@ from unweave.selection.few_labels import FEW_LABEL_SCORES, LabelChoice, few_labe
 from unweave.study import StudyFolder, StudySpec
 from unweave.study.engines.local import cores
 from unweave.study.presets import preset_named
+from unweave.study.presets.generalisation import ROTH
 from unweave.study.presets.published import SHARED
 from unweave.study.session import run_study
 from unweave.study.spec import grid
@@ -126,17 +127,19 @@ def _has_strength(run: RunSpec, strengths: Sequence[float] | None) -> bool:
     return next((value for value in values if value is not None), None) in strengths
 
 
-def strengths() -> StudySpec:
-    """Correlations of x and y, from none to strong; two methods without supervision, and pairs."""
+def correlations() -> StudySpec:
+    """Correlations of x and y, from none to strong, and one, two and four pairs of Roth et al."""
     methods: list[dict[str, Any]] = [
         {"name": "beta_vae", "beta": 16},
         {"name": "beta_tcvae", "beta": 10},
         {"name": "ada_gvae"},
+        {"name": "s2_beta_vae", "beta": 16, "labels": 1_000},
     ]
-    data = [DATA, *(f"{DATA}:x~y={sigma}" for sigma in (0.7, 0.4, 0.2))]
+    conditions = [f"x~y={sigma}" for sigma in (0.7, 0.4, 0.2)] + list(ROTH)
+    data = [DATA, *(f"{DATA}:{condition}" for condition in conditions)]
     runs = grid(methods, data=data, seed="0-4", **SHARED | {"steps": 30_000})
     metrics = ("mig", "dci", "sap", "modularity", "elbo", "factor_vae_score")
-    return StudySpec("strengths", runs, metrics, representations=("mean",), on=("training", "all"))
+    return StudySpec("correlations", runs, metrics, representations=("mean",), on=("training", "all"))
 
 
 def few_labels() -> StudySpec:
@@ -157,10 +160,7 @@ STUDIES: dict[str, Short] = {
     "schott": Short(
         lambda: part_of("schott2022", {"beta_vae": [4], "ada_gvae": [], "supervised": []}, 12_000), 2, 2
     ),
-    "roth": Short(
-        lambda: part_of("roth2023", {"beta_vae": [16], "beta_tcvae": [10], "factor_vae": [50]}, 20_000), 2, 2
-    ),
-    "strengths": Short(strengths, 1, 2),
+    "correlations": Short(correlations, 1, 2),
     "element": Short(
         lambda: part_of("montero2021", {"beta_vae": [1, 8], "factor_vae": [50]}, 20_000, ["montero_element"]),
         1,

@@ -77,6 +77,13 @@ def correlated_factors() -> Figure:
     return scores_against_correlation(condition_table(values))
 
 
+def correlation_strengths() -> Figure:
+    """The same without a correlation, with weak and strong ones, and with several correlated pairs."""
+    runs = results("correlations", "2026-11-19-cpu")
+    values = runs_on_all(part(runs, "training"), part(runs, "all"), [DCI, "mig"])
+    return scores_against_correlation(condition_table(values))
+
+
 def few_labels() -> Figure:
     """Scores of runs without labels, and of runs that train with 100."""
     runs = results("few-labels").query("steps == 25000")
@@ -94,6 +101,7 @@ PICTURES: tuple[Callable[[], Figure], ...] = (
     generalisation,
     schott,
     correlated_factors,
+    correlation_strengths,
     few_labels,
     symmetry,
 )

@@ -60,14 +60,14 @@ def spread(values: pd.Series[float]) -> str:
 
 def test_every_claim_has_four_cells() -> None:
     assert ROWS[0] == ["| claim", "published", "here", "verdict |"]
-    assert len(ROWS) == 14
+    assert len(ROWS) == 15
     assert {len(row) for row in ROWS} == {4}
 
 
 @pytest.mark.parametrize(
     ("page", "claims"),
     {
-        "correlated_data": ["Correlated factors"],
+        "correlated_data": ["Correlated factors", "Correlated pairs"],
         "downstream": ["Disentangled codes help to predict"],
         "fairness": ["Predictions"],
         "few_labels": ["100 labels can choose", "Labels are worth more", "Imprecise labels"],
@@ -242,6 +242,22 @@ def test_correlated_factors() -> None:
     pairs = pairs.rename(columns={"difference low": "low", "difference high": "high"})
     numbers = [*cells(changes[0].loc[scores], 3), *cells(changes[1].loc[[DCI]], 3)]
     shown("Correlated factors", [*numbers, *cells(pairs.loc[[DCI, FACTOR_VAE]], 3)])
+
+
+def test_correlated_pairs() -> None:
+    runs, scores = results("follow-up-correlations", "2026-11-19-cpu"), [DCI, "mig"]
+    assert set(runs["method"]) == {"ada_gvae"}
+    table = condition_table(runs_on_all(part(runs, "training"), part(runs, "all"), scores))
+    assert set(table["runs"]) == {3}
+    rows = table.set_index(["score", "condition"])
+    of_roth = [
+        unweave.data.load(f"dsprites:roth_{name}_1").name.partition(":")[2]
+        for name in ("single", "double", "confounder")
+    ]
+    numbers = [f"{runs['run'].nunique()} runs", _cell(*rows.loc[(DCI, "none"), ["mean", "low", "high"]])]
+    differences = ["difference", "difference low", "difference high"]
+    changed = [(score, name) for score in scores for name in of_roth] + [(DCI, "x~y=0.2")]
+    shown("Correlated pairs", [*numbers, *(_cell(*rows.loc[key, differences]) for key in changed)])
 
 
 def test_symmetry() -> None:
