@@ -91,6 +91,35 @@ def test_mistakes_in_the_name_of_a_method(tmp_path: Path, name: str, sentence: s
 
 
 @pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("amount: Setting", "amount of the method .*bad.py:Bad must have a default; it has none"),
+        (
+            "strength: float = 1.0",
+            "strength of the method .* must be a Setting .* its type is float",
+        ),
+        ("sizes: tuple[int, int] = (1, 2)", "sizes of the method .* must be a Setting"),
+        ("amount: Unknown = 1.0", "a type in the method .*bad.py:Bad is unknown: name 'Unknown'"),
+    ],
+)
+def test_mistakes_in_a_setting(tmp_path: Path, setting: str, sentence: str) -> None:
+    (tmp_path / "bad.py").write_text(
+        "from __future__ import annotations\n"
+        "from dataclasses import dataclass\n"
+        "from typing import ClassVar\n"
+        "from unweave.methods.method import Losses, Method, Setting, StepContext\n"
+        "@dataclass(frozen=True)\n"
+        "class Bad(Method):\n"
+        "    name: ClassVar[str] = 'bad'\n"
+        "    citation: ClassVar[str] = ''\n"
+        f"    {setting}\n"
+        "    def losses(self, step: StepContext) -> Losses: ...\n"
+    )
+    with pytest.raises(UnweaveError, match=sentence):
+        method_named(f"{tmp_path}/bad.py:Bad")
+
+
+@pytest.mark.parametrize(
     ("find", "sentence"),
     [
         (metric_named, "mine.py:SQUARED is not a metric. A metric is"),

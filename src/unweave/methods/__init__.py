@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from itertools import pairwise
 from textwrap import dedent
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_type_hints
 
 from torch import Tensor
 
@@ -40,7 +40,7 @@ from unweave.methods.lord import LORD
 from unweave.methods.m1 import M1
 from unweave.methods.m1_m2 import M1M2
 from unweave.methods.m2 import M2
-from unweave.methods.method import Method, Setting, numeric_settings
+from unweave.methods.method import Method, Setting, is_known_type, numeric_settings
 from unweave.methods.qlae import QLAE
 from unweave.methods.semi_supervised import (
     S2DIPVAE1,
@@ -193,7 +193,7 @@ def method_named(name: str) -> type[Method]:
 
 def checked_method(part: object, place: str) -> type[Method]:
     """Return the class of a plug-in if it is a valid method; raise an error that says why not otherwise."""
-    if not isinstance(part, type) or not issubclass(part, Method) or not is_dataclass(part):
+    if not isinstance(part, type) or not issubclass(part, Method) or "__dataclass_params__" not in vars(part):
         raise UnweaveError(
             f"{place} is not a method. A method is a frozen dataclass made from "
             "unweave.methods.method.Method."
@@ -205,7 +205,25 @@ def checked_method(part: object, place: str) -> type[Method]:
         raise UnweaveError(f"the method {place} does not define {', '.join(missing)}.")
     if part not in METHODS:
         refuse_built_in("method", part.name, [method.name for method in METHODS], place)
+        _check_settings(part, place)
     return part
+
+
+def _check_settings(kind: type[Method], place: str) -> None:
+    """Refuse a setting without a default, or of a type that cannot be read from a command or a file."""
+    try:
+        types = get_type_hints(kind)
+    except NameError as error:
+        raise UnweaveError(f"a type in the method {place} is unknown: {error}. Import it there.") from error
+    for setting in fields(kind):
+        if setting.default is MISSING and setting.default_factory is MISSING:
+            raise UnweaveError(f"{setting.name} of the method {place} must have a default; it has none.")
+        if not is_known_type(types[setting.name]):
+            raise UnweaveError(
+                f"{setting.name} of the method {place} must be a Setting (a number), a bool, int, str or "
+                f"Literal; its type is {getattr(types[setting.name], '__name__', types[setting.name])}. "
+                "Setting is in unweave.methods.method."
+            )
 
 
 def is_built_in(kind: type[Method]) -> bool:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from types import UnionType
-from typing import Any, ClassVar, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from torch import Tensor, nn
@@ -357,6 +357,12 @@ def _hints(kind: type[Method]) -> dict[str, Any]:
 def _numeric_fields(kind: type[Method]) -> tuple[str, ...]:
     kinds = _hints(kind)
     return tuple(setting.name for setting in fields(kind) if Setting in _alternatives(kinds[setting.name]))
+
+
+def is_known_type(kind: Any) -> bool:
+    """Whether a setting may have this type: Setting, bool, int, str, Literal, or one of several of these."""
+    known = (Setting, bool, int, str)
+    return all(part in known or get_origin(part) is Literal for part in _alternatives(kind))
 
 
 def _alternatives(kind: Any) -> tuple[Any, ...]:
