@@ -200,6 +200,10 @@ def test_files_without_factors_or_codes_are_one_sentence(tmp_path: Path, runs: P
     for option in options:
         with pytest.raises(UnweaveError, match=f"{option[0]} belongs to a file of codes"):
             command(min(runs.iterdir()), *option)
+    np.savez(tmp_path / "good.npz", codes=CODES, factors=FACTORS)
+    for name, *values in (("--data", "dsprites"), ("--keep-codes",), ("--on", "all")):
+        with pytest.raises(UnweaveError, match=f"{name} belongs to runs and encoders; .* is a file"):
+            command(tmp_path / "good.npz", name, *values)
 
 
 def test_codes_of_a_file_are_standardised_if_asked(tmp_path: Path) -> None:

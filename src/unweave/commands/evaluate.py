@@ -47,6 +47,13 @@ class Options:
             if value:
                 raise UnweaveError(f"{name} belongs to a file of codes; {path} is the folder of a run.")
 
+    def refuse_for_codes(self, path: Path) -> None:
+        """Refuse options that do not apply to a file of codes, whose factors are in a file, too."""
+        values = {"--on": self.on != "training", "--data": self.data, "--keep-codes": self.keep_codes}
+        for name, value in values.items():
+            if value:
+                raise UnweaveError(f"{name} belongs to runs and encoders; {path} is a file of codes.")
+
 
 def evaluate_subjects(subjects: Sequence[Path], options: Options) -> tuple[list[Scores], list[Path]]:
     """Measure and print each subject; returns all scores, and the subjects that could not be measured.
@@ -98,8 +105,7 @@ def _evaluate(path: Path, options: Options, tell: Progress | None) -> tuple[list
     if path.suffix.lower() == ".safetensors":
         return evaluate_directions(path, options, tell), None
     if not path.is_dir():
-        if options.on != "training":
-            raise UnweaveError(f"--on belongs to runs and encoders; {path} is a file of codes.")
+        options.refuse_for_codes(path)
         return evaluate_file(path, options, tell), None
     options.refuse_for_run(path)
     return evaluate_folder(path, options, tell)
