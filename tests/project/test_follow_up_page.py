@@ -13,6 +13,7 @@ import pytest
 import unweave
 from unweave.report.adjustment import adjusted_for
 from unweave.report.correlated_factors import condition_table, runs_on_all, strongest_differences
+from unweave.report.few_labels import compare_few_labels
 from unweave.report.generalisation import held_out_means, held_out_pairs
 from unweave.report.rank_correlation import correlations, mean_correlations
 
@@ -60,7 +61,7 @@ def spread(values: pd.Series[float]) -> str:
 
 def test_every_claim_has_four_cells() -> None:
     assert ROWS[0] == ["| claim", "published", "here", "verdict |"]
-    assert len(ROWS) == 15
+    assert len(ROWS) == 17
     assert {len(row) for row in ROWS} == {4}
 
 
@@ -70,7 +71,7 @@ def test_every_claim_has_four_cells() -> None:
         "correlated_data": ["Correlated factors", "Correlated pairs"],
         "downstream": ["Disentangled codes help to predict"],
         "fairness": ["Predictions"],
-        "few_labels": ["100 labels can choose", "Labels are worth more", "Imprecise labels"],
+        "few_labels": ["100 labels", "1,000 labels", "Labels are worth more", "Imprecise labels"],
         "generalisation": ["Unseen combinations", "Unseen values", "A small block", "Models fail outside"],
         "reasoning": ["Disentangled codes help abstract", "True factors"],
         "symmetry": ["VAEs do not"],
@@ -214,6 +215,26 @@ def test_few_labels() -> None:
     best = [f"{value:.2f}" for name in ("mig", DCI) for value in unsupervised[name].max()]
     taught = runs[(runs["method"] == "s2_beta_vae") & runs["setting"].str.endswith("beta=16")]
     shown("Labels are worth more", [*best, *(spread(taught[name]) for name in ("mig", DCI))])
+
+
+def test_1000_labels() -> None:
+    runs = results("follow-up-few-labels", "2026-11-19-cpu")
+    alone = runs[~runs["method"].str.startswith("s2_")]
+    chosen = ["few_labels.dci_1000", "few_labels.mig_1000", "few_labels.dci", "few_labels.mig"]
+    table = correlations(alone, chosen, [DCI, "mig"]).table.set_index(["first", "second"])
+    order = table.loc[list(zip(chosen, [DCI, "mig"] * 2, strict=True))]
+    shown("1,000 labels can choose", [f"{len(alone)} runs", *cells(order)])
+    numbers = []
+    training = compare_few_labels(runs, ["mig", DCI]).training.set_index("score")
+    assert set(training["pairs"]) == {3}
+    for name in ("mig", DCI):
+        row = training.loc[name]
+        numbers += [f"{row['mean']:.2f} and {row['mean against']:.2f}"]
+        numbers += [_cell(*row[["difference", "low", "high"]])]
+    runs = runs.join(runs["setting"].str.extract(LABELS))
+    taught = runs[(runs["share"] + runs["rest"]) == "100beta=16"].groupby("labeller")["mig"]
+    numbers += [f"{name} {spread(taught.get_group(name))}" for name in ("perfect", "permuted")]
+    shown("1,000 labels are worth more", numbers)
 
 
 def test_imprecise_labels() -> None:
