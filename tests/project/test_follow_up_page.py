@@ -9,10 +9,16 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from scipy.stats import ttest_1samp
 
 import unweave
 from unweave.report.adjustment import adjusted_for
-from unweave.report.correlated_factors import condition_table, runs_on_all, strongest_differences
+from unweave.report.correlated_factors import (
+    condition_table,
+    differences,
+    runs_on_all,
+    strongest_differences,
+)
 from unweave.report.few_labels import compare_few_labels
 from unweave.report.generalisation import held_out_means, held_out_pairs
 from unweave.report.rank_correlation import correlations, mean_correlations
@@ -268,7 +274,8 @@ def test_correlated_factors() -> None:
 def test_correlated_pairs() -> None:
     runs, scores = results("follow-up-correlations", "2026-11-19-cpu"), [DCI, "mig"]
     assert set(runs["method"]) == {"ada_gvae"}
-    table = condition_table(runs_on_all(part(runs, "training"), part(runs, "all"), scores))
+    values = runs_on_all(part(runs, "training"), part(runs, "all"), scores)
+    table = condition_table(values)
     assert set(table["runs"]) == {3}
     rows = table.set_index(["score", "condition"])
     of_roth = [
@@ -276,9 +283,15 @@ def test_correlated_pairs() -> None:
         for name in ("single", "double", "confounder")
     ]
     numbers = [f"{runs['run'].nunique()} runs", _cell(*rows.loc[(DCI, "none"), ["mean", "low", "high"]])]
-    differences = ["difference", "difference low", "difference high"]
+    changes = ["difference", "difference low", "difference high"]
     changed = [(score, name) for score in scores for name in of_roth] + [(DCI, "x~y=0.2")]
-    shown("Correlated pairs", [*numbers, *(_cell(*rows.loc[key, differences]) for key in changed)])
+    numbers += [_cell(*rows.loc[key, changes]) for key in changed]
+    groups = differences(values).groupby(["score", "condition"])["difference"]
+    p = [float(ttest_1samp(group, 0).pvalue) for _, group in groups]
+    assert len(p) == 8
+    assert (groups.mean() < 0).all()
+    trial = results("follow-up-correlations-trial", "2026-11-19-cpu").query("data == 'dsprites'")
+    shown("Correlated pairs", [*numbers, f"{8 * min(p):.2f}", "12 runs", f"{trial['mig'].mean():.2f}"])
 
 
 def test_symmetry() -> None:
